@@ -108,7 +108,8 @@ TSAN_ROOMS := base platform process worker trace transport frontend cluster serv
 empty :=
 tests_of = $(addsuffix _test,$(1))
 # Of those rooms; their corpora are replayed with the tests.
-ASAN_FUZZERS := toml_reader_fuzz package_fuzz compiler_fuzz codec_fuzz
+TSAN_FUZZERS := codec_fuzz http_server_fuzz json_request_fuzz
+ASAN_FUZZERS := bounded_row_fuzz toml_reader_fuzz package_fuzz compiler_fuzz codec_fuzz
 pattern_of = ^($(subst $(empty) ,|,$(strip $(1))))/
 
 .PHONY: test-asan
@@ -119,13 +120,13 @@ test-asan: build-asan ## The unit tests under the address and undefined-behaviou
 test-asan-below: configure-asan ## The same of the rooms below the servers, and of cluster/
 	$(call say,Address and undefined-behaviour sanitizers below the servers)
 	@cmake --build build/asan --target $(call tests_of,$(ASAN_ROOMS)) $(addsuffix _replay,$(ASAN_FUZZERS))
-	@UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --parallel 2 --output-on-failure --progress \
-	  --tests-regex '$(call pattern_of,$(ASAN_ROOMS))'
+	@FOLIOT_HOME_SEEDS=20 UBSAN_OPTIONS=print_stacktrace=1 \
+	  ctest --test-dir build/asan --parallel 2 --output-on-failure --progress --tests-regex '$(call pattern_of,$(ASAN_ROOMS))'
 
 .PHONY: test-tsan
 test-tsan: configure-tsan ## The threaded rooms under the thread sanitizer
 	$(call say,Thread sanitizer)
-	@cmake --build build/tsan --target $(call tests_of,$(TSAN_ROOMS))
+	@cmake --build build/tsan --target $(call tests_of,$(TSAN_ROOMS)) $(addsuffix _replay,$(TSAN_FUZZERS))
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
 	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress \
 	  --tests-regex '$(call pattern_of,$(TSAN_ROOMS))'
@@ -205,7 +206,6 @@ zoo: build python ## Every network of tools/models at every batch size against o
 
 .PHONY: bench-runtime
 bench-runtime: build python ## Foliot's runtime beside onnxruntime and OpenVINO: medians and tails (an hour; FLAGS=--quick: minutes)
-	@cmake --build build/release --target runtime_runner
 	@tools/python-environment bench
 	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/runtime.py $(FLAGS)
@@ -221,6 +221,11 @@ bench-operators: build python ## Every operator with what is fused into it, besi
 bench-start: build python ## How long ResNet-50 and BERT-base take to start, beside onnxruntime (minutes)
 	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/start.py $(FLAGS)
+
+.PHONY: bench-first-answer
+bench-first-answer: build python ## First answers of models that were never compiled: of one, and of twenty at once (3 minutes)
+	$(call say,First answers with an empty cache)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/first_answer.py $(FLAGS)
 
 .PHONY: bench-tail
 bench-tail: build python ## How long the slowest runs take, beside arithmetic in the same seconds (15 minutes; FLAGS='--turns 1000': a look)
@@ -246,6 +251,11 @@ bench-serve: build python ## Latency and throughput of small models through HTTP
 bench-lanes: build python ## A lane for each core beside one wide device and a device for each core (20 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/lanes.py $(FLAGS)
 
+.PHONY: bench-lanes-rivals
+bench-lanes-rivals: build python ## The same loads beside OpenVINO and onnxruntime behind the same deadline (25 minutes; FLAGS=--quick: four)
+	@tools/python-environment bench
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/lanes.py --rivals $(FLAGS)
+
 .PHONY: bench-overlap
 bench-overlap: build python ## Pairs of models beside each other on lanes, profiled and served (90 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/overlap.py $(FLAGS)
@@ -253,6 +263,14 @@ bench-overlap: build python ## Pairs of models beside each other on lanes, profi
 .PHONY: bench-containers
 bench-containers: build python ## Containers of scikit-learn with and without batching, as in Clipper's figures (15 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/containers.py $(FLAGS)
+
+.PHONY: bench-applications
+bench-applications: build python ## Applications of scikit-learn models, as in Clipper's figures (8 minutes; FLAGS=--quick: 3)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/applications.py $(FLAGS)
+
+.PHONY: bench-rivals
+bench-rivals: build python ## A scikit-learn model behind containers and behind mosec, LitServe, BentoML and PyTriton (25 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/rivals.py $(FLAGS)
 
 .PHONY: bench-loadgen
 bench-loadgen: build python ## MLPerf LoadGen, scenario Server, against a small ResNet-50: its verdict

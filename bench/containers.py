@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Containers of scikit-learn, as in Figures 3.3 and 3.4 of Clipper: how long batches take in the container's process alone,
 and how many requests per second `foliot serve` answers within 20 ms with and without batching, beside adaptive batching
-(AIMD) and quantile regression. Then what a container adds to a call, by one that returns its input.
+(AIMD) and quantile regression. Then what a container adds to a call, by one that returns its input; replicas (Figure 3.6),
+and what happens where one is killed; and what a busy container on a core of its own costs a compiled model on another.
 
 The throughput is the largest rate at which 99 % of a Poisson process are answered within the deadline, of a falling
 series of rates. Clients run on the same cores. The images are the digits of scikit-learn, enlarged to 28 x 28, with noise."""
@@ -25,6 +26,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
@@ -45,6 +47,7 @@ MODELS = {
     "random_forest": lambda: RandomForestClassifier(n_estimators=100, random_state=1),
     "random_features": lambda: make_pipeline(RBFSampler(gamma=0.005, n_components=2000, random_state=1),
                                              LogisticRegression(max_iter=30)),
+    "neural_network": lambda: MLPClassifier((128,), max_iter=30, random_state=1),
     "no_op": None,
 }
 ECHO = """import foliot
@@ -64,6 +67,7 @@ SIDES = {"no batching": (1, "foliot"), "AIMD": (0, "adaptive_batching"),
          "quantile regression": (0, "adaptive_batching_quantile"), "foliot": (0, "foliot")}
 FALLING = (1.2, 1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # of the capacity
 ATTAINED = 0.99
+QUICK_MODELS = ("linear_svm", "no_op")
 KILL_SECONDS = 1.5  # between two; a replica is back before
 TRIES = 2  # of each rate: one stall of the machine is not the server's
 
@@ -229,6 +233,16 @@ def replicas(folder, arguments):
         print(f"| {count} | {rates[-1]:.1f} | {rates[-1] / rates[0]:.2f} |", flush=True)
 
 
+BUSY = """import foliot, numpy
+
+weights = numpy.random.default_rng(1).random((1500, 1500), numpy.float32)
+
+@foliot.model(inputs={"x": ("FP32", [16])}, outputs={"y": ("FP32", [16])}, batch_size_max=1)
+def predict(batch):
+    return {"y": batch["x"] + (weights @ weights)[0, :16]}
+"""
+
+
 def process_ids(server):
     """Of the replicas of a server."""
     children = pathlib.Path(f"/proc/{server.process.pid}/task").glob("*/children")
@@ -260,6 +274,35 @@ def kills(folder, arguments):
     print(f"- back after p50 {quantiles(times, 0.5)[0]:.2f} s, at most {max(times):.2f} s ({len(times)} restarts)", flush=True)
 
 
+def neighbours(folder, arguments):
+    """A compiled model on the first core, alone and beside a container that is busy on the last one, in turns."""
+    first, last = str(min(os.sched_getaffinity(0))), str(max(os.sched_getaffinity(0)))
+    repository = folder / "neighbours"
+    onnx_models.random_dense_network(repository / "native/1/model.onnx", (784, 4096, 4096, 10))
+    (repository / "busy/1").mkdir(parents=True)
+    (repository / "busy/1/model.py").write_text(BUSY)
+    (repository / "busy/model.toml").write_text(f'[container]\npython = "{sys.executable}"\ncores = "{last}"\n')
+    print(f"\nA compiled model on core {first}, {arguments.rate} requests/s, alone and beside a container that computes on core "
+          f"{last}; medians of {arguments.rounds} rounds, milliseconds\n")
+    shares = ("p50", "p99", "p99.9")
+    found = {"alone": [], "beside": []}
+    with Server(repository, folder / "log", devices=first) as server, ThreadPoolExecutor(1) as pool:
+        for _ in range(arguments.rounds):
+            for side, each in found.items():
+                seconds = float(arguments.duration.rstrip("s"))
+                busy = side == "beside" and pool.submit(bench, server.grpc, "busy", concurrency=2, duration=f"{seconds + 1:g}s")
+                time.sleep(0.5)
+                report = bench(server.grpc, "native", rate=arguments.rate, duration=arguments.duration)
+                each.append([report["latency_milliseconds"][share] for share in shares])
+                if busy:
+                    busy.result()
+    print(f"| side | {' | '.join(shares)} |\n|---|---|---|---|")
+    medians = {side: np.median(each, axis=0) for side, each in found.items()}
+    for side, each in medians.items():
+        print(f"| {side} | {' | '.join(f'{value:.3f}' for value in each)} |")
+    print(f"| ratio | {' | '.join(f'{value:.2f}' for value in medians['beside'] / medians['alone'])} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch-size-max", type=int, default=64)
@@ -267,9 +310,16 @@ def main():
     parser.add_argument("--calls", type=int, default=5000, help="of each measurement without a server (default: 5000)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--kills", type=int, default=100, help="of replicas under load (default: 100)")
-    parts = ("round_trip", "profiles", "throughput", "overhead", "replicas", "kills")
+    parser.add_argument("--rate", type=int, default=100, help="of the compiled model's neighbours, requests/s (default: 100)")
+    parser.add_argument("--rounds", type=int, default=5, help="of the compiled model's neighbours (default: 5)")
+    parser.add_argument("--quick", action="store_true", help="a second of each measurement, two models, five kills: to see that "
+                        "it works")
+    parts = ("round_trip", "profiles", "throughput", "overhead", "replicas", "kills", "neighbours")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.duration, arguments.calls, arguments.kills, arguments.rounds = "1s", 1000, 5, 1
+        arguments.models = [name for name in arguments.models if name in QUICK_MODELS]
     print(machine())
     with tempfile.TemporaryDirectory(prefix="foliot-bench-") as name:
         folder = pathlib.Path(name)
@@ -287,6 +337,8 @@ def main():
             replicas(folder, arguments)
         if "kills" in arguments.parts:
             kills(folder, arguments)
+        if "neighbours" in arguments.parts:
+            neighbours(folder, arguments)
     return 0
 
 

@@ -195,12 +195,14 @@ def tables_of(name, tables):
     if name == "overlap_cluster":
         yield "Attainment, %", pivot(rows, lambda row: f"load {row['load']:.0%}", percent)
     if name == "lanes_64":
-        yield "Attainment, %", pivot(rows, lambda row: f"{row['rate']:,.0f} r/s", percent)
+        for group in distinct(rows, "group"):
+            yield f"Attainment, %: {group}", pivot(select(rows, group=group), lambda row: f"{row['rate']:,.0f} r/s", percent)
+        widths = select(tables["widths"], group="all")
         yield "Share of EXECs of foliot by the cores that they took, %", table(
-            ["r/s", *(str(cores) for cores in sorted(distinct(tables["widths"], "cores")))],
-            [[f"{rate:,.0f}", *(f"{100 * sum(row['share'] for row in select(tables['widths'], rate=rate, cores=cores)):.0f}"
-                                for cores in sorted(distinct(tables["widths"], "cores")))]
-             for rate in distinct(tables["widths"], "rate")])
+            ["r/s", *(str(cores) for cores in sorted(distinct(widths, "cores")))],
+            [[f"{rate:,.0f}", *(f"{100 * sum(row['share'] for row in select(widths, rate=rate, cores=cores)):.0f}"
+                                for cores in sorted(distinct(widths, "cores")))]
+             for rate in distinct(widths, "rate")])
     if name == "overload":
         yield "Attainment, %", with_limits(rows, lambda row: row["shape"], percent, percent_limit)
 

@@ -2,7 +2,7 @@
 """Every pair and triple of operators that the compiler may fuse, three sizes each, beside onnxruntime and, where the
 Python package openvino is installed, OpenVINO: a fusion for which the processor has no fast kernel shows here. A cell is
 one operator (convolution, transposed convolution, product, attention) followed by one or two of the functions that are fused into
-it, at batch size 1."""
+it, at batch size 1. Beside these, operators that nothing is fused into, each alone."""
 
 import argparse
 import itertools
@@ -29,6 +29,7 @@ class Graph:
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
         self.nodes, self.constants, self.inputs = [], [], []
+        self.positive = False  # whether examples are
         self.residual = None  # a value of the shape of the operator's result
 
     def add_input(self, *shape):
@@ -40,14 +41,23 @@ class Graph:
         return self.residual or self.add_input(*shape)
 
     def constant(self, *shape, scale=1.0):
-        name = f"constant{len(self.constants)}"
-        values = (self.random.standard_normal(shape) * scale).astype(np.float32)
-        self.constants.append(numpy_helper.from_array(values, name))
-        return name
+        return self.keep((self.random.standard_normal(shape) * scale).astype(np.float32))
 
     def scalar(self, value):
+        return self.keep(np.array(value, np.float32))
+
+    def integers(self, values):
+        return self.keep(np.array(values, np.int64))
+
+    def vector(self, values):
+        return self.keep(np.array(values, np.float32))
+
+    def filled(self, count, value):
+        return self.keep(np.full(count, value, np.float32))
+
+    def keep(self, array):
         name = f"constant{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.array(value, np.float32), name))
+        self.constants.append(numpy_helper.from_array(array, name))
         return name
 
     def add(self, kind, *inputs, **attributes):
@@ -66,7 +76,8 @@ class Graph:
         return path
 
     def examples(self):
-        return {name: self.random.standard_normal([1, *shape[1:]]).astype(np.float32) for name, shape in self.inputs}
+        draw = {name: self.random.standard_normal([1, *shape[1:]]).astype(np.float32) for name, shape in self.inputs}
+        return {name: np.abs(values) if self.positive else values for name, values in draw.items()}
 
 
 # Of each operator: what makes it, and the shape of its result without the batch, from its
@@ -144,6 +155,91 @@ OPERATORS = {
 }
 
 
+def alone(kind, *constants, positive=False, **attributes):
+    """An operator over one tensor [*size], and constants."""
+    def build(graph, *size):
+        graph.positive = positive
+        value = graph.add(kind, graph.add_input(*size), *[make(graph, size) for make in constants], **attributes)
+        return value, size
+
+    return build
+
+
+def scalar(value):
+    return lambda graph, size: graph.scalar(value)
+
+
+def of_channels(*ones):
+    return lambda graph, size: graph.constant(size[0], *ones)
+
+
+def group_normalization(graph, channels, height, width):
+    """As torch exports it: an instance normalisation of the groups, then scale and bias of the channels."""
+    groups = 8
+    shape = graph.integers([0, groups, -1])
+    value = graph.add("Reshape", graph.add_input(channels, height, width), shape)
+    value = graph.add("InstanceNormalization", value, graph.filled(groups, 1), graph.filled(groups, 0))
+    value = graph.add("Reshape", value, graph.integers([0, channels, height, width]))
+    value = graph.add("Mul", value, graph.constant(channels, 1, 1))
+    return graph.add("Add", value, graph.constant(channels, 1, 1)), (channels, height, width)
+
+
+def where(graph, *size):
+    value = graph.add_input(*size)
+    return graph.add("Where", graph.add("Greater", value, graph.scalar(0)), value, graph.add_input(*size)), size
+
+
+def largest_channel(graph, *size):
+    return graph.add("Cast", graph.add("ArgMax", graph.add_input(*size), axis=1), to=TensorProto.FLOAT), size
+
+
+def resize(mode, coordinates):
+    def build(graph, channels, height, width):
+        scales = graph.vector([1, 1, 2, 2])
+        value = graph.add("Resize", graph.add_input(channels, height, width), "", scales, mode=mode,
+                          coordinate_transformation_mode=coordinates)
+        return value, (channels, 2 * height, 2 * width)
+
+    return build
+
+
+IMAGES = ((64, 56, 56), (128, 28, 28), (512, 7, 7))
+ROWS = ((12, 128, 128), (8400, 4), (600, 1024))
+ALONE = {
+    "softmax": (alone("Softmax", axis=-1), ((12, 197, 197), (1, 1000), (20000, 10), *ROWS)),
+    "log_softmax": (alone("LogSoftmax", axis=-1), ROWS),
+    "softmax_of_channels": (alone("Softmax", axis=1), ((2, 128, 128), (21, 65, 65), (84, 400))),
+    "instance_norm": (alone("InstanceNormalization", of_channels(), of_channels()), IMAGES),
+    "group_norm": (group_normalization, IMAGES),
+    "layer_norm": (alone("LayerNormalization", lambda graph, size: graph.constant(size[-1]),
+                         lambda graph, size: graph.constant(size[-1])), ((128, 768), (197, 384), (3136, 96))),
+    "square_root_as_power": (alone("Pow", scalar(0.5), positive=True), IMAGES),
+    "square": (alone("Pow", scalar(2)), IMAGES),
+    "power": (alone("Pow", scalar(1.7), positive=True), IMAGES),
+    "prelu": (alone("PRelu", of_channels(1, 1)), IMAGES),
+    **{kind.lower(): (alone(kind, positive=True), IMAGES) for kind in ("Log", "Sqrt", "Reciprocal")},
+    **{kind.lower(): (alone(kind), IMAGES) for kind in (
+        "Exp", "Sin", "Floor", "Round", "Softplus", "Elu", "Selu", "HardSigmoid", "Abs", "Neg")},
+    "greater_where": (where, IMAGES),
+    "remainder": (alone("Mod", scalar(0.7), fmod=1), IMAGES),
+    "mean_last": (alone("ReduceMean", axes=[-1]), ROWS),
+    "mean_channels": (alone("ReduceMean", axes=[1]), IMAGES),
+    "mean_image": (alone("ReduceMean", axes=[2, 3]), IMAGES),
+    "max_last": (alone("ReduceMax", axes=[-1]), ROWS),
+    "max_channels": (alone("ReduceMax", axes=[1]), IMAGES),
+    "sum_of_squares": (alone("ReduceSumSquare", axes=[-1]), ROWS),
+    "largest_channel": (largest_channel, IMAGES),
+    "max_pool3x3/2": (alone("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4), IMAGES),
+    "max_pool5x5": (alone("MaxPool", kernel_shape=[5, 5], pads=[2] * 4), ((64, 20, 20), (128, 20, 20), (3, 112, 112))),
+    "average_pool2x2/2": (alone("AveragePool", kernel_shape=[2, 2], strides=[2, 2]), IMAGES),
+    "global_average": (alone("GlobalAveragePool"), IMAGES),
+    "resize_nearest": (resize("nearest", "asymmetric"), ((64, 40, 40), (256, 20, 20), (3, 112, 112))),
+    "resize_linear": (resize("linear", "half_pixel"), ((64, 40, 40), (256, 20, 20), (3, 112, 112))),
+    "transpose_last": (alone("Transpose", perm=[0, 1, 3, 2]), ((12, 128, 64), (64, 56, 56), (8, 512, 512))),
+    "channels_last": (alone("Transpose", perm=[0, 2, 3, 1]), IMAGES),
+}
+
+
 def per_channel(shape):
     return (1, shape[0], *([1] * (len(shape) - 1))) if len(shape) > 2 else (shape[-1],)
 
@@ -173,8 +269,11 @@ FUNCTIONS = {
 
 
 def cells(operators):
-    """(operator, size, functions) of all pairs and triples."""
+    """(operator, size, functions) of all pairs and triples, and of what stands alone."""
     for operator in operators:
+        for size in ALONE.get(operator, (None, ()))[1]:
+            yield operator, size, ()
+    for operator in [each for each in operators if each in OPERATORS]:
         for size in OPERATORS[operator][1]:
             for count in (1, 2):
                 for functions in itertools.permutations(FUNCTIONS, count):
@@ -183,7 +282,7 @@ def cells(operators):
 
 def build(operator, size, functions, path):
     graph = Graph(seed=7)
-    value, shape = OPERATORS[operator][0](graph, *size)
+    value, shape = (OPERATORS | ALONE)[operator][0](graph, *size)
     for function in functions:
         value = FUNCTIONS[function](graph, value, shape)
     return graph.write(value, path), graph.examples()
@@ -227,15 +326,16 @@ def print_cell(cell):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--operators", type=lambda text: text.split(","), default=list(OPERATORS), metavar="NAME,...")
+    parser.add_argument("--operators", type=lambda text: text.split(","), default=[*ALONE, *OPERATORS],
+                        metavar="NAME,...")
     parser.add_argument("--sample", type=int, help="so many cells only, drawn by --seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--above", type=float, default=1.5, help="print cells with a larger ratio (default 1.5)")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("out/bench-operators"))
     arguments = parser.parse_args()
-    unknown = set(arguments.operators) - OPERATORS.keys()
+    unknown = set(arguments.operators) - OPERATORS.keys() - ALONE.keys()
     if unknown:
-        parser.error(f"no operator {', '.join(sorted(unknown))}; there are {', '.join(OPERATORS)}")
+        parser.error(f"no operator {', '.join(sorted(unknown))}; there are {', '.join([*ALONE, *OPERATORS])}")
     onnxruntime.set_default_logger_severity(3)
     chosen = list(cells(arguments.operators))
     if arguments.sample:

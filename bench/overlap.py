@@ -32,6 +32,7 @@ GOALS = {("mobilenet_v2", "minilm"): 1.08, ("mobilenet_v3_small", "minilm"): 1.2
          ("googlenet", "resnet50_v1"): 1.06, ("vgg16", "vgg19"): 0.98}
 SCHEDULERS = ("overlap", "edf", "fcfs", "foliot", "clockwork")
 LOADS = (0.5, 0.9, 1.2)
+QUICK_LOADS = (0.5, 1.2)
 CLIENTS = 4  # that find the capacity
 
 
@@ -103,18 +104,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=lambda text: [tuple(pair.split("+")) for pair in text.split(",")], default=PAIRS,
                         metavar="A+B,...")
-    parser.add_argument("--samples", type=int, default=2000, help="groups of a pair at most")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each group")
-    parser.add_argument("--loads", type=lambda text: [float(load) for load in text.split(",")], default=LOADS)
+    parser.add_argument("--samples", type=int, help="groups of a pair at most")
+    parser.add_argument("--repeats", type=int, help="runs of each group")
+    parser.add_argument("--quick", action="store_true",
+                        help="few samples, and one short turn of two loads, unless given: a minute for each pair")
+    parser.add_argument("--loads", type=lambda text: [float(load) for load in text.split(",")])
     parser.add_argument("--capacity", type=float, help="requests per second; measured where it is not given")
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--duration", default="5s")
+    parser.add_argument("--turns", type=int)
+    parser.add_argument("--duration")
     parser.add_argument("--deadline", default="50ms")
     parser.add_argument("--no-serving", action="store_true", help="profile alone")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("out/overlap"),
                         help="where models, packages and samples are kept for the next time")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("out/overlap.json"))
     arguments = parser.parse_args()
+    turns, duration, loads = (1, "2s", QUICK_LOADS) if arguments.quick else (3, "5s", LOADS)
+    samples, repeats = (200, 3) if arguments.quick else (2000, 5)
+    arguments.samples = arguments.samples or samples
+    arguments.repeats = arguments.repeats or repeats
+    arguments.turns = arguments.turns or turns
+    arguments.duration = arguments.duration or duration
+    arguments.loads = arguments.loads or loads
     results = [measure(pair, arguments) for pair in arguments.pairs]
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps({"machine": machine(), "pairs": results}, indent=2))

@@ -1,5 +1,6 @@
 """Applications: one name for several models, called by clients that know nothing of it, which learns from feedback."""
 
+import shutil
 import subprocess
 
 import grpc
@@ -12,6 +13,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
 from foliot_tools.grpc_protocol import applications_protocol
+from foliot_tools.http_load import HttpLoad
 from foliot_tools.server import ServerFailed, foliot_binary
 from foliot_tools.waiting import eventually
 from test_access import new_key
@@ -262,3 +264,95 @@ def test_what_cannot_be_served_says_why(serve, repository):
         eventually(lambda: not client.is_model_ready("early"))
         client.load_model("right")
         eventually(lambda: client.is_model_ready("early"))
+
+
+def test_an_application_changes_while_it_serves(serve, repository):
+    write_application(repository, "digits", 'models = ["wrong", "right"]\npolicy = { name = "static", model = "wrong" }\n')
+    server = start(serve, repository, watch="100ms")
+    file = repository / "digits/application.toml"
+
+    def models(name="digits"):
+        return infer(http_client, server.http, name, rows_of(2))[1]["models"]
+
+    def entry(name="digits"):
+        return {each["name"]: each for each in index_of(server)}.get(name)
+
+    def in_force(text, seen):
+        file.write_text(text)
+        eventually(seen, otherwise=server.output)
+
+    with HttpLoad(server.http, model="digits", inputs=rows_of(2), expected=[np.array([[2]]), np.array([[3]])], rate=100,
+                  deadline_seconds=5, input_name="x") as load:
+        assert models() == "wrong"
+        in_force('models = ["wrong", "right"]\npolicy = { name = "static", model = "right" }\n', lambda: models() == "right")
+        in_force('models = ["wrong"]\npolicy = "exp5"\n', lambda: "unknown policy 'exp5'" in entry()["reason"])
+        assert (models(), entry()["state"]) == ("right", "READY")
+        assert "application.toml as it is now is not taken yet" in server.output()
+        in_force('models = ["also_right"]\npolicy = "static"\n', lambda: models() == "also_right")
+        assert entry()["reason"] == ""
+    assert {request.outcome for request in load.report.requests} == {"served"}
+    write_application(repository, "second", 'models = ["right"]\npolicy = "static"\n')
+    eventually(lambda: entry("second") is not None)
+    assert models("second") == "right"
+    shutil.rmtree(repository / "second")
+    eventually(lambda: entry("second") is None)
+    with pytest.raises(InferenceServerException, match="unknown model 'second'"):
+        models("second")
+
+
+def test_what_was_learned_outlives_another_definition_of_the_same_models(serve, repository):
+    policy = 'policy = { name = "epsilon_greedy", epsilon = 0 }\n'
+    write_application(repository, "digits", f'models = ["wrong", "right"]\n{policy}')
+    server = start(serve, repository, watch="100ms")
+    file = repository / "digits/application.toml"
+
+    def answer():
+        return infer(http_client, server.http, "digits", rows_of(2))[1]
+
+    def answers():
+        try:
+            return bool(answer())
+        except InferenceServerException:
+            return False
+
+    assert give(server, "digits", {"feedback_id": answer()["feedback_id"], "label": 2})[0] == 200
+    pending = [answer() for _ in range(2)]
+    assert {each["models"] for each in pending} == {"right"}
+    # In a microsecond nothing is answered: so each change is seen.
+    file.write_text(f'models = ["wrong", "right"]\ndefault_slo = "1us"\n{policy}')
+    eventually(lambda: not answers(), otherwise=server.output)
+    file.write_text(f'models = ["wrong", "right"]\n{policy}')
+    eventually(answers, otherwise=server.output)
+    assert answer()["models"] == "right"
+    assert give(server, "digits", {"feedback_id": pending[0]["feedback_id"], "label": 2})[0] == 200
+    file.write_text(f'models = ["wrong", "right", "also_right"]\n{policy}')
+    eventually(lambda: answer()["models"] == "wrong", otherwise=server.output)
+    assert give(server, "digits", {"feedback_id": pending[1]["feedback_id"], "label": 2})[0] == 404
+
+
+def test_another_policy_is_judged_by_the_log(serve, repository, tmp_path):
+    write_application(repository, "digits", 'models = ["wrong", "right"]\npolicy = { name = "split", weights = { wrong = 3, right = 1 } }\n')
+    log = tmp_path / "log"
+    server = start(serve, repository, log=log)
+    with http_client.InferenceServerClient(server.http) as client:
+        tensor = http_client.InferInput("x", [1, 4], "FP32")
+        tensor.set_data_from_numpy(rows_of(2))
+        for _ in range(400):
+            parameters = parameters_of(client.infer("digits", [tensor]))
+            assert give(server, "digits", {"feedback_id": parameters["feedback_id"], "label": 2})[0] == 200
+    server.stop()
+
+    def replay(*arguments, expect=0):
+        ran = subprocess.run([foliot_binary(), "replay", "--log", log, *arguments], capture_output=True, text=True, check=False)
+        assert ran.returncode == expect, ran.stderr
+        return ran.stdout if expect == 0 else ran.stderr
+
+    table = replay("--policy", "{ name = 'static', model = 'right' }", "--policy", "split", "--policy", "exp3")
+    rows = {line.split("  ")[0]: line for line in table.splitlines()}
+    assert " 0.0000 +-  0.0000" in rows["{ name = 'static', model = 'right' }"]
+    assert "better" in rows["{ name = 'static', model = 'right' }"]
+    assert "better" in rows["exp3"]
+    logged = float(rows["as logged"].split("+-")[0].split()[-1])
+    assert logged == pytest.approx(0.75, abs=0.1)
+    assert "unknown policy 'exp5'" in replay("--policy", "exp5", expect=1)
+    assert "choose one with --application" in replay("--policy", "exp3", "--application", "absent", expect=1)

@@ -124,3 +124,12 @@ def test_a_document_has_the_table_as_it_is(tmp_path, monkeypatch, capsys):
     text = document.read_text()
     assert text.startswith("Before.\n") and text.endswith("\nAfter.\n")
     assert "| worker | executors, page cache, io cache; the engine under them: native, for compiled programs | program, device, core |\n" in text
+
+
+def test_a_room_that_is_too_large_is_named(src, capsys):
+    write(src, "worker/much.cc", "// line\n" * rooms.LINES_MAX)
+    write(src, "controller/much_test.cc", "// line\n" * (rooms.LINES_MAX + 1))
+    write(src, "compiler/much.cc", "// line\n" * (rooms.LINES_MAX + 1))
+    write(src, "device/cpu/much.cc", "// line\n" * (rooms.LINES_MAX + 1))
+    assert rooms.check_lines(ROOMS, src) == 1
+    assert f"src/worker has {rooms.LINES_MAX + 6} lines" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """Pipelines of a cluster: stages on several workers, which pass what they compute to one another."""
 
 import re
-import threading
 import urllib.request
 
 import numpy as np
@@ -14,6 +13,7 @@ from foliot_tools.cluster import Cluster
 from foliot_tools.model_check import open_session
 from foliot_tools.waiting import eventually
 from onnx import TensorProto, helper
+from cluster_calls import check_one_end_each_though_a_worker_is_killed, is_ready, reason_of
 from test_pipelines import CASCADE, WEIGHTS, expected, infer, write_linear, write_pipeline
 from test_steps import photo
 
@@ -80,8 +80,7 @@ def models(tmp_path):
 
 
 def await_pipeline(frontend, name="cascade"):
-    with http_client.InferenceServerClient(frontend.http) as client:
-        eventually(lambda: client.is_model_ready(name), timeout=60)
+    eventually(lambda: is_ready(frontend, name), timeout=60)
 
 
 def stage_input_bytes(part):
@@ -148,45 +147,20 @@ def test_a_file_that_differs_between_workers_is_an_error_that_names_it(repositor
     write_pipeline(other, "cascade", CASCADE.replace("below = 2.5", "below = 2.6"))
     with Cluster(tmp_path, lambda name: repository if name == "worker0" else other, frontends=1) as cluster:
         cluster.controller.await_line("pipeline 'cascade' is not served: the workers have different files")
-        with http_client.InferenceServerClient(cluster.frontends[0].http) as client:
-
-            def reason():
-                index = {entry["name"]: entry for entry in client.get_model_repository_index()}
-                return index.get("cascade", {}).get("reason", "")
-
-            eventually(lambda: "different files cascade/pipeline.toml" in reason())
-            assert not client.is_model_ready("cascade")
+        (frontend,) = cluster.frontends
+        eventually(lambda: "different files cascade/pipeline.toml" in reason_of(frontend, "cascade"))
+        assert not is_ready(frontend, "cascade")
 
 
 def test_each_call_has_one_answer_though_a_worker_is_killed(repository, tmp_path):
     with Cluster(tmp_path, repository, workers=2, frontends=1) as cluster:
-        frontend = cluster.frontends[0]
+        (frontend,) = cluster.frontends
         await_pipeline(frontend)
-        ends = []
-        over = threading.Event()
 
-        def call(seed):
-            random = np.random.default_rng(seed)
-            while not over.is_set():
-                rows = random.uniform(-1, 2, (4, 4)).astype(np.float32)
-                try:
-                    result = infer(http_client, frontend.http, "cascade", rows, timeout=5_000_000)
-                    np.testing.assert_allclose(result.as_numpy("scores"), expected(rows)[0], rtol=1e-5, atol=1e-6)
-                    ends.append("served")
-                except InferenceServerException as refused:
-                    ends.append(str(refused))
+        def call(random):
+            rows = random.uniform(-1, 2, (4, 4)).astype(np.float32)
+            result = infer(http_client, frontend.http, "cascade", rows, timeout=5_000_000)
+            right = np.allclose(result.as_numpy("scores"), expected(rows)[0], rtol=1e-5, atol=1e-6)
+            return "served" if right else f"{rows}: {result.as_numpy('scores')}"
 
-        threads = [threading.Thread(target=call, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        eventually(lambda: ends.count("served") > 20)
-        cluster.workers[0].kill()
-        before = len(ends)
-        eventually(lambda: ends[before:].count("served") > 20, timeout=60)
-        over.set()
-        for thread in threads:
-            thread.join()
-        refused = [end for end in ends if end != "served"]
-        assert all("worker_lost" in end or "overload" in end or "expired" in end or "late" in end or "unmeetable" in end
-                   for end in refused), refused
-        assert len(refused) < len(ends) / 2
+        check_one_end_each_though_a_worker_is_killed(cluster, call)

@@ -393,3 +393,28 @@ def test_check_of_a_good_and_of_a_bad_container(repository):
     assert good.returncode == 0, good.stdout + good.stderr
     bad = check(write_container(repository / "bad", "raise ValueError('three')"))
     assert bad.returncode == 1 and "ValueError: three (model.py, line 1)" in bad.stdout + bad.stderr
+
+
+def test_batches_have_up_to_256_rows(serve, repository):
+    text = MODEL.replace("batch_size_max=8", "batch_size_max=256")
+    server = started(serve, repository, text % 'raise ValueError("no " + 600 * "x")')
+    rows = np.arange(512, dtype=np.float32).reshape(256, 2)
+    assert (answer_of(server, rows) == 2 * rows).all()
+    largest = max(batch["batch_size"] for batch in server.get("/v2/models/m/stats")[1]["model_stats"][0]["batch_stats"])
+    assert largest > 64, "they were one call, and nothing else is under way"
+    assert answer_of(server, np.ones((257, 2))).sum() == 4 * 257, "two batches"
+    # The reasons of all its rows come in one message.
+    status, answer = ask(server, -1 - rows)
+    assert status == 500 and answer["reason"] == "model_error"
+    assert (answer_of(server, rows[:1]) == [0, 2]).all()
+    assert "broke the protocol" not in server.output()
+
+
+def test_a_batch_size_beyond_the_limit_is_named(serve, repository):
+    write_container(repository / "m", MODEL % "pass")
+    write_container(repository / "toml", MODEL % "pass", "batch_size_max = 257\n")
+    write_container(repository / "code", MODEL.replace("batch_size_max=8", "batch_size_max=300") % "pass")
+    server = serve(repository, **OPTIONS)
+    reasons = {entry["name"]: entry["reason"] for entry in server.post("/v2/repository/index", {})[1]}
+    assert "'batch_size_max' must be a whole number from 1 to 256, and is 257" in reasons["toml"]
+    assert "'batch_size_max' is 300; 1 to 256 are allowed" in reasons["code"]

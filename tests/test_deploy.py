@@ -68,3 +68,19 @@ def test_units_start_what_exists_and_close_what_it_does_not_need(unit):
     assert all(flag in known for flag in flags if flag.startswith("--") and flag != "--config"), flags
     hardening = text[text.index("NoNewPrivileges=") : text.index("[Install]")]
     assert "DynamicUser=yes" in text and hardening in (ROOT / "deploy/systemd/foliot.service").read_text()
+
+
+def test_pods_start_what_exists_and_their_pools_are_read(tmp_path):
+    text = (ROOT / "deploy/kubernetes/foliot.yaml").read_text()
+    started = re.findall(r"args: \[(\w+),(.*?)\]", text, re.DOTALL)
+    assert {command for command, _ in started} == {"controller", "worker", "frontend"}
+    for command, arguments in started:
+        known = run(foliot_binary(), command, "--help").stdout
+        flags = re.findall(r"--[a-z-]+", arguments)
+        assert flags and all(flag in known for flag in flags), command
+    indented = re.search(r"pools\.toml: \|\n((?:    .*\n)+)", text)[1]
+    pools = tmp_path / "pools.toml"
+    pools.write_text(re.sub("^    ", "", indented, flags=re.MULTILINE) + '[kubernetes]\nserver = "http://127.0.0.1:1"\n')
+    # What is wrong with the file would end it before the port that is in use does.
+    done = run(foliot_binary(), "controller", "--listen", "no address", "--worker-pools", pools)
+    assert done.returncode == 1 and "pools.toml" not in done.stderr, done.stderr

@@ -235,6 +235,13 @@ def test_a_larger_model_than_those_before_finds_room(tmp_path, serve):
         np.testing.assert_array_equal(client.infer("wide", [value]).as_numpy("y"), np.maximum(x, 0))
 
 
+def test_the_models_command_finds_the_packages_of_a_server_with_default_flags(tmp_path):
+    write_dense(tmp_path / "models", "dense")
+    with Server(tmp_path / "models", tmp_path / "log"):
+        # Further batch sizes are compiled while the first is served.
+        eventually(lambda: "not compiled" not in models_command(tmp_path / "models").stdout)
+
+
 def test_a_cache_that_cannot_be_written_ends_the_start(tmp_path):
     write_dense(tmp_path / "models", "dense")
     (tmp_path / "models/.foliot").write_text("a file where the folder should be")

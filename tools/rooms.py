@@ -4,6 +4,7 @@
     rooms.py                    prints the table in Markdown
     rooms.py --check FILE...    fails if a table between <!-- rooms --> and <!-- /rooms --> differs
     rooms.py --write FILE...    renews those tables
+    rooms.py --lines            prints the lines of each room, and fails if one is too large
 """
 
 import argparse
@@ -14,6 +15,10 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Of production code: a room that is larger is to be divided.
+LINES_MAX = 9000
+LARGE = ("device", "device/*", "compiler")
+TEST = re.compile(r"test_.*|.*_(test|fuzz|bench)")
 BLOCK = re.compile(r"(<!-- rooms -->\n).*?(<!-- /rooms -->)", re.DOTALL)
 
 
@@ -63,13 +68,39 @@ def markdown(rooms):
     return "\n".join(lines) + "\n"
 
 
+def lines_of_rooms(rooms, source):
+    """{room: [lines of production code, lines of tests, fuzzers and benchmarks]}"""
+    lines = {}
+    for path in sorted(source.rglob("*")):
+        if path.suffix in (".h", ".cc"):
+            room = rooms.of(path.relative_to(source))
+            is_test = TEST.fullmatch(path.stem) is not None or "conformance" in path.parts
+            lines.setdefault(room, [0, 0])[is_test] += path.read_text(encoding="utf-8").count("\n")
+    return lines
+
+
+def check_lines(rooms, source):
+    """The number of rooms that are too large."""
+    too_large = 0
+    for room, (production, tests) in sorted(lines_of_rooms(rooms, source).items(), key=lambda each: -each[1][0]):
+        print(f"{production:6} {tests:6}  {room}")
+        if production > LINES_MAX and not any(matches(room, pattern) for pattern in LARGE):
+            too_large += 1
+            print(f"src/{room} has {production} lines of production code, limit {LINES_MAX}: divide the room", file=sys.stderr)
+    return too_large
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", nargs="+", type=pathlib.Path, metavar="FILE")
     what.add_argument("--write", nargs="+", type=pathlib.Path, metavar="FILE")
+    what.add_argument("--lines", action="store_true")
     arguments = parser.parse_args()
-    table = markdown(Rooms.load())
+    rooms = Rooms.load()
+    if arguments.lines:
+        return 1 if check_lines(rooms, ROOT / "src") else 0
+    table = markdown(rooms)
     if not arguments.check and not arguments.write:
         print(table, end="")
         return 0

@@ -10,6 +10,9 @@
         movies.top_k("ada", 10)
 
 Users and ids of observations are whole numbers or texts, items are whole numbers.
+
+Where a model computes the features of items, calls say what items are: `inputs`, that model's inputs by name, an array
+with a row for each item. They may be left out where all items were observed before.
 """
 
 import dataclasses
@@ -31,6 +34,8 @@ _FEATURES_MAX = 1000
 _GRANULE = 8
 _ALIGNMENT = 64
 _HEADER_BYTES = 32
+_DATATYPES = {"b1": "BOOL", "f2": "FP16", "f4": "FP32", "f8": "FP64"}
+_DATATYPES |= {f"{kind}{size}": f"{name}{8 * size}" for kind, name in (("i", "INT"), ("u", "UINT")) for size in (1, 2, 4, 8)}
 # Of a call whose connection was lost: ids make a second one harmless.
 _TRIES = 2
 
@@ -108,52 +113,63 @@ class Client:
     def close(self):
         self._connection.close()
 
-    def predict(self, user, items):
+    def predict(self, user, items, inputs=None):
         """A number for one item, an array for a list of them."""
         several = np.ndim(items) > 0
         items = [int(item) for item in items] if several else [int(items)]
-        predictions = self._call("predict", {"user": user, "items": items})["predictions"]
+        predictions = self._call("predict", {"user": user, "items": items}, inputs)["predictions"]
         return np.array(predictions, np.float32) if several else predictions[0]
 
-    def predict_pairs(self, users, items):
+    def predict_pairs(self, users, items, inputs=None):
         """An array: of each user for the item at its place."""
         body = {"users": list(users), "items": [int(item) for item in items]}
-        return np.array(self._call("predict", body)["predictions"], np.float32)
+        return np.array(self._call("predict", body, inputs)["predictions"], np.float32)
 
-    def top_k(self, user, k, items=None):
+    def top_k(self, user, k, items=None, inputs=None):
         """The k best of these items, or of all."""
-        return self.top_k_of_each([user], k, items)[0]
+        return self.top_k_of_each([user], k, items, inputs)[0]
 
-    def top_k_of_each(self, users, k, items=None):
+    def top_k_of_each(self, users, k, items=None, inputs=None):
         """A TopK for each user."""
         body = {"users": list(users), "k": int(k)}
         if items is not None:
             body["items"] = [int(item) for item in items]
-        answer = self._call("topk", body)
+        answer = self._call("topk", body, inputs)
         return [
             TopK(tuple(Place(**place) for place in result["items"]), result["query"], answer["model_version"])
             for result in answer["results"]
         ]
 
-    def observe(self, user, item, value, *, id=None, query=0):
-        """Returns once the server has it on disk. `query`: of the TopK that it follows from."""
+    def observe(self, user, item, value, *, id=None, query=0, inputs=None):
+        """Returns once the server has it on disk. `query`: of the TopK that it follows from. `inputs`: of one row."""
         observation = Observation(user, item, value, query=query)
-        self.observe_all([observation if id is None else dataclasses.replace(observation, id=id)])
+        self.observe_all([observation if id is None else dataclasses.replace(observation, id=id)], inputs)
 
-    def observe_all(self, observations):
-        """Several, of any users. After an error, send all of them again."""
-        self._call("observe", {"observations": [observation._json() for observation in observations]})
+    def observe_all(self, observations, inputs=None):
+        """Several, of any users. After an error, send all of them again. `inputs`: a row for each observation."""
+        self._call("observe", {"observations": [observation._json() for observation in observations]}, inputs)
 
     def forget(self, *users):
         self._call("forget", {"users": list(users)})
 
-    def _call(self, method, body):
+    def _call(self, method, body, inputs=None):
         if self._timeout is not None:
             body["parameters"] = {"timeout": int(self._timeout * 1e6)}
-        text = json.dumps(body)
+        headers = self._headers
+        data = b""
+        if inputs is not None:
+            body["inputs"] = []
+            for name, values in inputs.items():
+                datatype, shape, content = _tensor(name, values)
+                parameters = {"binary_data_size": len(content)}
+                body["inputs"].append({"name": name, "datatype": datatype, "shape": shape, "parameters": parameters})
+                data += content
+        text = json.dumps(body).encode()
+        if inputs is not None:
+            headers = {**headers, "Inference-Header-Content-Length": str(len(text))}
         for left in reversed(range(_TRIES)):
             try:
-                self._connection.request("POST", self._path + method, text, self._headers)
+                self._connection.request("POST", self._path + method, text + data, headers)
                 response = self._connection.getresponse()
                 content = response.read()
                 break
@@ -168,6 +184,18 @@ class Client:
         if response.status != 200:
             raise PersonalError(response.status, answer.get("error", ""), answer.get("reason"))
         return answer
+
+
+def _tensor(name, values):
+    """(datatype, shape, bytes) as the Open Inference Protocol has them. ValueError names the input."""
+    values = np.asarray(values)
+    if values.dtype.kind in "OSU":
+        texts = [value if isinstance(value, bytes) else str(value).encode() for value in values.reshape(-1)]
+        return "BYTES", list(values.shape), b"".join(struct.pack("<I", len(text)) + text for text in texts)
+    datatype = _DATATYPES.get(f"{values.dtype.kind}{values.dtype.itemsize}")
+    if datatype is None:
+        raise ValueError(f"input '{name}': no datatype of the protocol is {values.dtype}")
+    return datatype, list(values.shape), np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
 
 
 def write_items(path, ids, features):

@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 16, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 19, 2
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
             "disconnected", "over_share", "model_error")
@@ -131,8 +131,8 @@ class Link:
         self.requests.append(request)
         if not self.connected():
             return request.end("disconnected")
-        # Of no pipeline, without a reference to held inputs, and without consumers.
-        self._send(REQUEST, struct.pack("<QIIHQIHqqqII?", self._next_id, model, 0, 0, 0, 0, 0, int(now * 1e9),
+        # Of no pipeline and no task, without a reference to held inputs, and without consumers.
+        self._send(REQUEST, struct.pack("<QIIIHQIHqqqII?", self._next_id, model, 0, 0, 0, 0, 0, 0, int(now * 1e9),
                                         int(request.deadline * 1e9), 0, tenant, weight, False))
         self._in_flight[self._next_id] = request
         self._next_id += 1
@@ -197,7 +197,7 @@ class Link:
             self.statistics = dict(zip(names, (reader.get(form) for form in "qIQQQ")))
 
     def _on_completion(self, reader):
-        number, _, _, _, refusal = (reader.get(form) for form in "QIIQB")  # model, pipeline, payload
+        number, _, _, _, _, refusal = (reader.get(form) for form in "QIIIQB")  # model, pipeline, task, payload
         reader.text()
         _, _, finished, _ = (reader.get("q") for _ in range(4))
         _, cold = reader.get("I"), bool(reader.get("B"))

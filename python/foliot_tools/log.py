@@ -36,6 +36,7 @@ class Request:
     class_: str  # deadline, best_effort or offline
     task: str  # for which the model was chosen; empty: the call named the model
     selection: str  # by which an application asked it, escaped; empty: none did
+    unmet: str  # what no variant of its task satisfied: accuracy or cost; empty: that is not why it was refused
 
 
 @dataclasses.dataclass(frozen=True)

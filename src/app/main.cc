@@ -25,6 +25,7 @@
 #include "app/commands/models_command.h"
 #include "app/commands/plan_command.h"
 #include "app/commands/profile_command.h"
+#include "app/commands/replay_command.h"
 #include "app/commands/retrain_command.h"
 #include "app/commands/run_command.h"
 #include "app/commands/serve_command.h"
@@ -74,6 +75,7 @@ int main(int argc, char** argv) {
   foliot::add_plan_command(app, exit_code);
   foliot::add_profile_command(app, exit_code);
   foliot::add_explain_command(app, exit_code);
+  foliot::add_replay_command(app, exit_code);
   foliot::add_trace_command(app, exit_code);
   foliot::add_controller_command(app, exit_code);
   foliot::add_worker_command(app, exit_code);

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,19 @@ class SpscRing {
     slots_[tail & mask_] = std::move(item);
     tail_.store(tail + 1, std::memory_order_release);
     return true;
+  }
+
+  // Producer only. All of them, or none if there is not enough room.
+  bool push_all(std::span<const T> items) {
+    const size_t tail = tail_.load(std::memory_order_relaxed);
+    if (slots_.size() - (tail - head_.load(std::memory_order_acquire)) < items.size()) return false;
+    for (size_t i = 0; i < items.size(); ++i) slots_[(tail + i) & mask_] = items[i];
+    tail_.store(tail + items.size(), std::memory_order_release);
+    return true;
+  }
+  // Producer only. Whether push() would fail.
+  bool full() const {
+    return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire) == slots_.size();
   }
 
   // Consumer only.

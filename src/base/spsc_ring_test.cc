@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <vector>
 
 namespace foliot {
 namespace {
@@ -16,6 +17,21 @@ TEST(SpscRingTest, IsFullAtItsCapacityAndKeepsOrder) {
     for (int i = 0; i < 4; ++i) EXPECT_EQ(ring.pop(), i);
     EXPECT_EQ(ring.pop(), std::nullopt);
   }
+}
+
+TEST(SpscRingTest, TakesSeveralAtOnceOrNone) {
+  SpscRing<int> ring(4);
+  const std::vector<int> three{1, 2, 3};
+  ASSERT_TRUE(ring.push_all(three));
+  EXPECT_FALSE(ring.push_all(three)) << "there is room for one";
+  EXPECT_FALSE(ring.full());
+  EXPECT_TRUE(ring.push_all(std::vector<int>{4}));
+  EXPECT_TRUE(ring.full());
+  EXPECT_TRUE(ring.push_all({}));
+  for (int i = 1; i <= 2; ++i) EXPECT_EQ(ring.pop(), i);
+  ASSERT_TRUE(ring.push_all(std::vector<int>{5, 6})) << "around its end";
+  for (int i = 3; i <= 6; ++i) EXPECT_EQ(ring.pop(), i);
+  EXPECT_TRUE(ring.empty());
 }
 
 TEST(SpscRingTest, CarriesAllFromOneThreadToAnother) {

@@ -111,7 +111,10 @@ class FakeController : public LabelledRequestSink {
     observed_.notify_all();
   }
   // Under load, not to keep every request that ever was.
-  void forget() { remember_ = false; }
+  void forget() {
+    std::lock_guard lock(mutex_);
+    remember_ = false;
+  }
 
  private:
   void run() {

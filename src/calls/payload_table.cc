@@ -13,10 +13,10 @@ namespace {
 uint32_t generation_of(PayloadHandle payload) { return static_cast<uint32_t>(payload.value() >> 32); }
 
 // What of so much may be taken before others are evicted; all of it where what is kept
-// would not hold the largest call.
+// would not hold the largest batch of a compiled model.
 constexpr uint64_t kKeptPart = 8;
-uint64_t without_kept(uint64_t all, uint64_t call_max) {
-  return all / kKeptPart >= call_max ? all - all / kKeptPart : all;
+uint64_t without_kept(uint64_t all, uint64_t batch_max) {
+  return all / kKeptPart >= batch_max ? all - all / kKeptPart : all;
 }
 
 QueueShares::Entry entry_of(const PendingCall& pending) {
@@ -37,7 +37,7 @@ QueueShares::Entry entry_of(const PendingCall& pending) {
 PayloadTable::PayloadTable(uint32_t capacity, uint64_t bytes_max)
     : slots_(capacity),
       claims_(capacity),
-      shares_({without_kept(capacity, kBatchSizeMax), without_kept(bytes_max, 1)},
+      shares_({without_kept(capacity, kCompiledBatchSizeMax), without_kept(bytes_max, 1)},
               [this](const QueueShares::Entry& entry) {
                 const Claim& claim = claims_[slot_of(PayloadHandle(entry.id))];
                 return claim.counted && claim.entry.id == entry.id;

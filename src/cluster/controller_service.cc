@@ -18,6 +18,8 @@ constexpr uint32_t kDevicesPerWorkerMax = 64;
 constexpr uint32_t kDevicesMax = 4096;
 // Of so many turns one is also measured in processor time, which costs two system calls.
 constexpr uint64_t kProcessorTimeEvery = 5;
+// Of one client. It sends the rows of a call at once.
+constexpr size_t kOpenCallsMax = 65536;
 
 Quantiles quantiles(const Histogram& histogram) {
   return {histogram.quantile(0.5), histogram.quantile(0.99), histogram.quantile(0.999), histogram.max()};
@@ -45,7 +47,8 @@ class ControllerService::WorkerSession : public Session {
       case MessageType::kOffer: return on_offer(frame);
       case MessageType::kWithdrawal: return on_withdrawal(frame);
       case MessageType::kUnserved: return on_unserved(frame);
-      case MessageType::kPipelines: return on_pipelines(frame);
+      case MessageType::kPipelines: return on_definitions<Pipelines>(frame, service_.pipelines_.registry);
+      case MessageType::kTasks: return on_definitions<Tasks>(frame, service_.tasks_.registry);
       case MessageType::kLeave: {
         Leave leave;
         FOLIOT_RETURN_IF_ERROR(decode(frame, leave));
@@ -104,11 +107,12 @@ class ControllerService::WorkerSession : public Session {
     service_.unserved_changed_ = true;
     return Status();
   }
-  Status on_pipelines(const Frame& frame) {
+  template <typename Message, typename Registry>
+  Status on_definitions(const Frame& frame, Registry& registry) {
     if (devices().empty()) return unexpected(frame);
-    Pipelines pipelines;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, pipelines));
-    service_.pipelines_.offer(number_, pipelines);
+    Message offered;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, offered));
+    registry.offer(number_, offered);
     return Status();
   }
 
@@ -122,7 +126,8 @@ class ControllerService::WorkerSession : public Session {
 
 class ControllerService::ClientSession : public Session {
  public:
-  ClientSession(ControllerService& service, Connection& connection) : service_(service), connection_(connection) {}
+  ClientSession(ControllerService& service, Connection& connection)
+      : service_(service), connection_(connection), opened_(++service.clients_opened_) {}
 
   void set_number(uint16_t number) {
     number_ = number;
@@ -135,10 +140,14 @@ class ControllerService::ClientSession : public Session {
     }
     connection_.send(models);
   }
-  void send_pipelines() { connection_.send(service_.pipelines_.served()); }
+  void send_pipelines() { connection_.send(service_.pipelines_.registry.served()); }
+  void send_tasks() { connection_.send(service_.tasks_.registry.served()); }
   void send_unserved() { connection_.send(service_.unserved()); }
   void send_workers() { connection_.send(service_.workers()); }
   void send(const Completion& completion) { connection_.send(completion); }
+  void send(const Homes& homes) {
+    if (keeps_users_) connection_.send(homes);
+  }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
     switch (frame.type) {
@@ -152,6 +161,7 @@ class ControllerService::ClientSession : public Session {
         connection_.send(service_.take_statistics(now));
         return Status();
       }
+      case MessageType::kHomeOffer: return on_home_offer(frame, now);
       case MessageType::kGoodbye: return on_goodbye(frame);
       default: return unexpected(frame);
     }
@@ -160,6 +170,8 @@ class ControllerService::ClientSession : public Session {
   void on_close(const Status& reason, TimePoint /*now*/) override {
     service_.log_gone("client", connection_, reason);
     service_.clients_[number_].session = nullptr;
+    service_.homes_.leave(opened_);
+    for (const auto& [call, open] : calls_) service_.controller_.end_call(request_of(number_, call));
   }
 
  private:
@@ -180,9 +192,37 @@ class ControllerService::ClientSession : public Session {
       return Status::invalid_argument(
           fmt::format("request {} after the LABEL of request {}", request.id.value(), label_->request.value()));
     }
+    FOLIOT_RETURN_IF_ERROR(count_row(request));
     last = request.id;
     service_.submit(number_, request, std::exchange(label_, std::nullopt), now);
+    if (const auto call = calls_.find(request.call); call != calls_.end() && call->second.rows_left == 0) {
+      service_.controller_.end_call(request_of(number_, request.call));
+      calls_.erase(call);
+    }
     return Status();
+  }
+  // Of a task. The first row of a call comes first, and then as many as that says.
+  Status count_row(const Request& request) {
+    if (request.task == ServedTaskId() || request.call_rows == 1) return Status();
+    const bool first = request.call == request.id;
+    if (first && calls_.size() == kOpenCallsMax) {
+      return Status::resource_exhausted(
+          fmt::format("the limit of {} calls of tasks of which rows are still to come is reached", kOpenCallsMax));
+    }
+    if (first) calls_[request.call] = {request.task, request.call_rows, request.call_rows};
+    const auto call = calls_.find(request.call);
+    if (call == calls_.end() || call->second.task != request.task || call->second.rows != request.call_rows) {
+      return Status::invalid_argument(fmt::format("request {}: no row of call {} is still to come that is like this",
+                                                  request.id.value(), request.call.value()));
+    }
+    --call->second.rows_left;
+    return Status();
+  }
+  Status on_home_offer(const Frame& frame, TimePoint now) {
+    HomeOffer home;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, home));
+    keeps_users_ = true;
+    return service_.homes_.join(opened_, std::move(home), now);
   }
   Status on_label(const Frame& frame) {
     Label label;
@@ -206,10 +246,18 @@ class ControllerService::ClientSession : public Session {
 
   ControllerService& service_;
   Connection& connection_;
+  const uint64_t opened_;  // so many clients were there before, and this one
+  bool keeps_users_ = false;
   uint16_t number_ = 0;
   RequestId last_request_;  // for a model
   RequestId last_run_;
   std::optional<Label> label_;  // of the request that comes next
+  struct OpenCall {
+    ServedTaskId task;
+    uint32_t rows = 0;
+    uint32_t rows_left = 0;
+  };
+  std::map<RequestId, OpenCall> calls_;  // of tasks, of which rows are still to come, by the first row
 };
 
 // ---- Service ----
@@ -241,7 +289,8 @@ Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connecti
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t number, add_client(*client));
   client->set_number(number);
   client->send_models();
-  if (pipelines_ever_) client->send_pipelines();
+  if (pipelines_.ever) client->send_pipelines();
+  if (tasks_.ever) client->send_tasks();
   client->send_unserved();
   client->send_workers();
   return std::unique_ptr<Session>(std::move(client));
@@ -258,6 +307,8 @@ void ControllerService::log_gone(const std::string& who, const Connection& conne
 
 TimePoint ControllerService::on_turn_end(TimePoint now) {
   go_on_changing_models(now);
+  send_homes(now);
+  apply_scaling(now);
   const bool sampled = counters_.decisions.count() % kProcessorTimeEvery == 0;
   const Duration processor_time_before = sampled ? processor_time_() : Duration();
   const TimePoint begin = sampled ? clock_() : now;
@@ -268,7 +319,16 @@ TimePoint ControllerService::on_turn_end(TimePoint now) {
   if (sampled) counters_.decisions_processor.record(processor_time_() - processor_time_before);
   let_go_who_is_idle();
   if (drain_asked_.load()) go_on_draining(now);
-  return std::min({wake, registry_.next(), pipelines_.next()});
+  return std::min({wake, registry_.next(), pipelines_.registry.next(), tasks_.registry.next(), homes_.next()});
+}
+
+void ControllerService::send_homes(TimePoint now) {
+  const std::optional<Homes> homes = homes_.take(now);
+  if (!homes) return;
+  log_(Severity::kInfo, fmt::format("{} front ends keep users of personal models", homes->homes.size()));
+  for (const Client& client : clients_) {
+    if (client.session != nullptr) client.session->send(*homes);
+  }
 }
 
 void ControllerService::go_on_draining(TimePoint now) {
@@ -342,6 +402,8 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
     }
   }
   const ModelRegistry::Joined joined = registry_.join(worker.number(), registration.kind, registration.models, now);
+  pipelines_.registry.join(worker.number(), registration.kind, now);
+  tasks_.registry.join(worker.number(), registration.kind, now);
   workers_.emplace(worker.number(), &worker);
   change_models(joined.decisions, now);
   for (size_t i = 0; i < count; ++i) {
@@ -362,36 +424,86 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
 
 void ControllerService::go_on_changing_models(TimePoint now) {
   change_models(registry_.decide(now), now);
-  if (models_changed_ || pipelines_.changed()) change_pipelines(now);
-  for (const PipelineId id : pipelines_.take_retired(now)) controller_.remove_pipeline(id);
   const bool models = std::exchange(models_changed_, false);
-  const bool pipelines = std::exchange(pipelines_changed_, false);
+  const bool pipelines_changed = pipelines_.registry.changed(now);
+  if (models || pipelines_changed) change(pipelines_, "pipeline", now);
+  if (models || pipelines_changed || tasks_.registry.changed(now)) {
+    change(tasks_, "task", now, [this](const std::string& name) -> std::string_view {
+      return pipelines_.registry.serves(name) ? "a pipeline" : "";
+    });
+  }
+  for (const PipelineId id : pipelines_.registry.take_retired(now)) controller_.remove_pipeline(id);
+  for (const ServedTaskId id : tasks_.registry.take_retired(now)) controller_.remove_task(id);
+  const bool pipelines = std::exchange(pipelines_.changed, false) || (models && pipelines_.ever);
+  const bool tasks = std::exchange(tasks_.changed, false) || (models && tasks_.ever);
   const bool unserved = std::exchange(unserved_changed_, false);
-  if (!models && !pipelines && !unserved) return;
+  if (!models && !pipelines && !tasks && !unserved) return;
   for (const Client& client : clients_) {
     if (client.session == nullptr) continue;
     if (models) client.session->send_models();
-    if (pipelines || (models && pipelines_ever_)) client.session->send_pipelines();
+    if (pipelines) client.session->send_pipelines();
+    if (tasks) client.session->send_tasks();
     if (unserved) client.session->send_unserved();
   }
 }
 
-void ControllerService::change_pipelines(TimePoint now) {
+ModelsByName ControllerService::served_models() const {
   ModelsByName models;
   for (const auto& model : controller_.cluster().models) {
     if (model && registry_.serves(model->id)) models.emplace(model->name, model);
   }
-  const PipelineRegistry::Decisions decisions = pipelines_.decide(models, now);
-  for (const auto& pipeline : decisions.added) {
-    controller_.add_pipeline(pipeline);
-    log_(Severity::kInfo, fmt::format("pipeline '{}' is served", pipeline->name));
+  return models;
+}
+
+template <typename Kind>
+void ControllerService::change(Defined<Kind>& defined, std::string_view what, TimePoint now,
+                               const typename DefinitionRegistry<Kind>::NameTaken& taken) {
+  const auto decisions = defined.registry.decide(served_models(), now, taken);
+  for (const auto& info : decisions.added) {
+    add(info);
+    log_(Severity::kInfo, fmt::format("{} '{}' is served", what, info->name));
   }
-  for (const auto& [name, reason] : decisions.unserved) {
-    log_(Severity::kWarning, fmt::format("pipeline '{}' is not served: {}", name, reason));
+  for (const auto& [name, reason] : decisions.lacking) {
+    const std::string_view state = defined.registry.serves(name) ? "lacks something" : "is not served";
+    log_(Severity::kWarning, fmt::format("{} '{}' {}: {}", what, name, state, reason));
   }
-  pipelines_changed_ = pipelines_changed_ || decisions.news;
-  pipelines_ever_ = pipelines_ever_ || decisions.news;
+  defined.changed = defined.changed || decisions.news;
+  defined.ever = defined.ever || decisions.news;
   unserved_changed_ = unserved_changed_ || decisions.news;
+}
+
+// ---- Targets ----
+
+void ControllerService::scale(Targets targets) {
+  const std::lock_guard lock(scaling_mutex_);
+  scaling_asked_ = std::move(targets);
+  scaling_waits_ = true;
+}
+
+// Those that can be set: a model may have gone, and a kind may be there only when a device of it has joined.
+void ControllerService::apply_scaling(TimePoint now) {
+  if (!scaling_waits_) return;
+  std::optional<Targets> asked;
+  {
+    const std::lock_guard lock(scaling_mutex_);
+    asked = std::exchange(scaling_asked_, std::nullopt);
+    scaling_waits_ = false;
+  }
+  if (!asked) return;
+  Targets possible;
+  std::string trouble;
+  for (const auto& [id, target] : asked->models) {
+    if (!controller_.cluster().is_offered(id)) continue;
+    const Status status = check_targets(controller_.cluster(), Targets{{{id, target}}});
+    if (status.ok()) {
+      possible.models.emplace(id, target);
+    } else {
+      trouble = status.message();
+    }
+  }
+  if (const Status status = controller_.set_targets(possible, now); !status.ok()) trouble = status.message();
+  if (!trouble.empty() && trouble != scaling_trouble_) log_(Severity::kWarning, trouble);
+  scaling_trouble_ = std::move(trouble);
 }
 
 void ControllerService::set_held_room() {
@@ -412,8 +524,10 @@ Unserved ControllerService::unserved() const {
       by_name.try_emplace(model.name, Unserved::Model{model.name, model.version, reason.substr(0, kReasonBytesMax)});
     }
   }
-  for (const auto& [name, reason] : pipelines_.unserved()) {
-    by_name.try_emplace(name, Unserved::Model{name, "1", reason.substr(0, kReasonBytesMax)});
+  for (const auto* lacking : {&pipelines_.registry.lacking(), &tasks_.registry.lacking()}) {
+    for (const auto& [name, reason] : *lacking) {
+      by_name.try_emplace(name, Unserved::Model{name, "1", reason.substr(0, kReasonBytesMax)});
+    }
   }
   Unserved all;
   for (auto& [name, model] : by_name) {
@@ -445,7 +559,7 @@ void ControllerService::change_models(const ModelRegistry::Decisions& decisions,
 
 void ControllerService::forget_models(TimePoint now) {
   for (const ModelId id : registry_.removing()) {
-    if (!controller_.model_gone(id) || pipelines_.uses(id)) continue;
+    if (!controller_.model_gone(id) || pipelines_.registry.uses(id) || tasks_.registry.uses(id)) continue;
     const ModelRegistry::Gone gone = registry_.gone(id, now);
     for (const auto& [worker, release] : gone.releases) workers_.at(worker)->send(release);
     log_(Severity::kInfo, fmt::format("model '{}' version {} is removed", gone.model->name, gone.model->version));
@@ -506,7 +620,8 @@ void ControllerService::let_go_who_is_idle() {
 void ControllerService::on_worker_lost(WorkerSession& worker, TimePoint now) {
   std::erase(leaving_, &worker);
   if (workers_.erase(worker.number()) > 0) registry_.lose(worker.number());
-  pipelines_.lose(worker.number());
+  pipelines_.registry.lose(worker.number());
+  tasks_.registry.lose(worker.number());
   set_held_room();
   if (!worker.unserved().models.empty()) unserved_changed_ = true;
   std::vector<DeviceId> lost;
@@ -570,6 +685,20 @@ Result<uint16_t> ControllerService::add_client(ClientSession& client) {
   return static_cast<uint16_t>(number);
 }
 
+template <typename Asked, typename Count>
+void ControllerService::count(const Asked& asked, Count count) {
+  const std::vector<ModelId>* models = nullptr;
+  if (asked.task != ServedTaskId()) {
+    models = count(tasks_.registry, asked.task);
+  } else if (asked.pipeline != PipelineId()) {
+    models = count(pipelines_.registry, asked.pipeline);
+  } else {
+    return count(registry_, asked.model);
+  }
+  if (models == nullptr) return;
+  for (const ModelId model : *models) count(registry_, model);
+}
+
 void ControllerService::submit(uint16_t client, Request request, std::optional<Label> label, TimePoint now) {
   ++counters_.requests;
   ++clients_[client].in_flight;
@@ -577,21 +706,14 @@ void ControllerService::submit(uint16_t client, Request request, std::optional<L
   if (label && labels_ != nullptr) {
     labels_->on_label(request.id, std::make_shared<const CallLabel>(std::move(label->label)));
   }
-  if (request.pipeline == PipelineId()) {
-    registry_.on_request(request.model);
-  } else if (const PipelineInfo* pipeline = pipelines_.on_request(request.pipeline)) {
-    for (const PipelineStage& stage : pipeline->stages) registry_.on_request(stage.model->id);
-  }
+  if (request.task != ServedTaskId()) request.call = request_of(client, request.call);
+  count(request, [](auto& registry, auto id) { return registry.on_request(id); });
   controller_.on_request(request, now);
 }
 
 void ControllerService::complete(const Completion& completion) {
   if (completion.served()) ++counters_.served;
-  if (completion.pipeline == PipelineId()) {
-    registry_.on_answer(completion.model);
-  } else if (const PipelineInfo* pipeline = pipelines_.on_answer(completion.pipeline)) {
-    for (const PipelineStage& stage : pipeline->stages) registry_.on_answer(stage.model->id);
-  }
+  count(completion, [](auto& registry, auto id) { return registry.on_answer(id); });
   Client& client = clients_[client_of(completion.id)];
   FOLIOT_CHECK(client.in_flight > 0);
   --client.in_flight;

@@ -2,12 +2,12 @@
 // messages into the controller's events, and its actions and completions into messages.
 //
 // All workers bring the same models, in whatever order, and change them together
-// (cluster/model_registry.h). Pipelines are those that they offer (cluster/pipeline_registry.h);
-// what their stages compute is held by the workers, each of which has room for all runs. A worker that is lost, or that
+// (cluster/model_registry.h). Pipelines and tasks are those that they offer (cluster/definition_registry.h);
+// what stages compute is held by the workers, each of which has room for all runs. A worker that is lost, or that
 // the controller has fenced (controller/failure_detector.h), may register again by its name with what its pages hold.
 // An unexpected message ends the connection of its sender and no other.
 //
-// Threading: drain() and drained() from any thread; the rest belongs to the loop that drives it.
+// Threading: drain(), drained() and scale() from any thread; the rest belongs to the loop that drives it.
 #ifndef FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_
 #define FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_
 
@@ -16,15 +16,20 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/histogram.h"
+#include "cluster/home_registry.h"
 #include "cluster/model_registry.h"
 #include "cluster/pipeline_registry.h"
+#include "cluster/task_registry.h"
 #include "controller/controller.h"
+#include "controller/targets.h"
 #include "core/call_label.h"
 #include "core/observer.h"
 #include "core/ports.h"
@@ -65,8 +70,13 @@ class ControllerService : public LinkHandler,
   // From the next turn on what waits and what comes is refused (kDraining), and what
   // runs is finished.
   void drain() { drain_asked_.store(true); }
+  // The name of the worker that has the device, or had it last.
+  const std::string& owner(DeviceId device) const { return devices_[device.value()].owner; }
   // After drain(): every request has its answer.
   bool drained() const { return drained_.load(); }
+  // What an autoscaler wants of the models, in place of what it wanted before. Models that have left are passed over,
+  // and what cannot be is reported in the log. Takes effect with the next turn. Not more often than once a second.
+  void scale(Targets targets);
   // Before the first event: called once, on the loop's thread, when drained() becomes true.
   void set_drain_watch(std::function<void()> watch) { drain_watch_ = std::move(watch); }
 
@@ -87,6 +97,13 @@ class ControllerService : public LinkHandler,
     ClientSession* session = nullptr;  // null: it is gone
     uint64_t in_flight = 0;
   };
+  // What workers offer beside models, and what clients were sent of it.
+  template <typename Kind>
+  struct Defined {
+    DefinitionRegistry<Kind> registry;
+    bool changed = false;  // to be sent to clients with this turn
+    bool ever = false;     // some were offered
+  };
   struct Counters {
     TimePoint since;
     Duration processor_time_before;
@@ -106,7 +123,16 @@ class ControllerService : public LinkHandler,
   void go_on_changing_models(TimePoint now);
   void change_models(const ModelRegistry::Decisions& decisions, TimePoint now);
   void forget_models(TimePoint now);
-  void change_pipelines(TimePoint now);
+  template <typename Kind>
+  void change(Defined<Kind>& defined, std::string_view what, TimePoint now,
+              const typename DefinitionRegistry<Kind>::NameTaken& taken = {});
+  ModelsByName served_models() const;
+  void add(std::shared_ptr<const PipelineInfo> pipeline) { controller_.add_pipeline(std::move(pipeline)); }
+  void add(std::shared_ptr<const TaskInfo> task) { controller_.add_task(std::move(task)); }
+  // The models that a request for this is counted for. `on`: Registry::on_request or on_answer.
+  template <typename Asked, typename Count>
+  void count(const Asked& asked, Count count);
+  void apply_scaling(TimePoint now);
   // The least of all workers'.
   void set_held_room();
   // Those that the worker had before, or else any that are lost, or new ones.
@@ -118,6 +144,7 @@ class ControllerService : public LinkHandler,
   void let_go_who_is_idle();
   void go_on_draining(TimePoint now);
   void on_device(const DeviceChange& change, TimePoint now) override;
+  void send_homes(TimePoint now);
   Workers workers() const;
   void send_workers();
   Unserved unserved() const;
@@ -131,12 +158,13 @@ class ControllerService : public LinkHandler,
   Controller controller_;
   std::vector<Device> devices_;  // by DeviceId
   ModelRegistry registry_;
-  PipelineRegistry pipelines_;
+  Defined<PipelineKind> pipelines_;
+  Defined<TaskKind> tasks_;
+  HomeRegistry homes_;
+  uint64_t clients_opened_ = 0;
   uint64_t workers_opened_ = 0;
   std::map<ModelRegistry::WorkerId, WorkerSession*> workers_;  // those that are registered
   bool models_changed_ = false;                                // to be sent to clients with this turn
-  bool pipelines_changed_ = false;                             // likewise
-  bool pipelines_ever_ = false;                                // some were offered
   bool unserved_changed_ = false;                              // likewise
   std::vector<WorkerSession*> leaving_;
   std::vector<Client> clients_;
@@ -144,6 +172,10 @@ class ControllerService : public LinkHandler,
   const LinkTraffic* traffic_ = nullptr;
   CallLabelSink* labels_ = nullptr;
   std::function<void(Duration)> turn_watch_;  // empty: none
+  std::atomic<bool> scaling_waits_{false};    // so that turns take no lock for nothing
+  std::mutex scaling_mutex_;
+  std::optional<Targets> scaling_asked_;  // guarded by it; nullopt: nothing new
+  std::string scaling_trouble_;           // reported last
   std::atomic<bool> drain_asked_{false};
   std::atomic<bool> drained_{false};
   std::function<void()> drain_watch_;

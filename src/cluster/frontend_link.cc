@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "base/check.h"
 #include "cluster/answer_fetch.h"
 #include "cluster/cluster_timeouts.h"
-#include "cluster/pipeline_registry.h"
 #include "core/stage_visit.h"
 #include "core/visit_order.h"
-#include "pipeline/resolve.h"
 #include "transport/client_ids.h"
 #include "transport/frame_handlers.h"
 #include "transport/peer_clock.h"
@@ -43,10 +42,12 @@ class FrontendLink::ControllerSession : public Session {
     switch (frame.type) {
       case MessageType::kCompletion: return on_completion(frame, now);
       case MessageType::kModels: return on_models(frame, now);
-      case MessageType::kPipelines: return on_pipelines(frame, now);
+      case MessageType::kPipelines: return on_definitions(frame, pipelines_, link_.pipelines_, now);
+      case MessageType::kTasks: return on_definitions(frame, tasks_, link_.tasks_, now);
       case MessageType::kUnserved: return on_unserved(frame);
       case MessageType::kWorkers: return on_workers(frame);
       case MessageType::kAdmission: return on_admission(frame);
+      case MessageType::kHomes: return on_homes(frame, now);
       case MessageType::kPong: return on_pong(frame, now);
       case MessageType::kGoodbye: return on_goodbye(frame);
       default: return unexpected(frame);
@@ -84,11 +85,11 @@ class FrontendLink::ControllerSession : public Session {
     if (host_clock_.ready()) link_.set_models(models_, now);
     return Status();
   }
-  Status on_pipelines(const Frame& frame, TimePoint now) {
-    Pipelines pipelines;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, pipelines));
-    pipelines_ = std::move(pipelines.pipelines);
-    if (host_clock_.ready()) link_.set_pipelines(pipelines_, now);
+  template <typename Message, typename Defined>
+  Status on_definitions(const Frame& frame, Message& kept, Defined& shown, TimePoint now) {
+    kept = {};
+    FOLIOT_RETURN_IF_ERROR(decode(frame, kept));
+    if (host_clock_.ready()) link_.set(shown, kept, now);
     return Status();
   }
   Status on_pong(const Frame& frame, TimePoint now) {
@@ -99,7 +100,8 @@ class FrontendLink::ControllerSession : public Session {
     if (was_ready || !host_clock_.ready()) return Status();
     link_.number_requests_from(host_clock_.offset().to_host(now));
     link_.set_models(models_, now);
-    link_.set_pipelines(pipelines_, now);
+    link_.set(link_.pipelines_, pipelines_, now);
+    link_.set(link_.tasks_, tasks_, now);
     return Status();
   }
   Status on_admission(const Frame& frame) {
@@ -107,6 +109,13 @@ class FrontendLink::ControllerSession : public Session {
     FOLIOT_RETURN_IF_ERROR(decode(frame, admission));
     if (link_.number_) return Status::invalid_argument("an ADMISSION after another");
     link_.number_ = admission.client;
+    return Status();
+  }
+  Status on_homes(const Frame& frame, TimePoint now) {
+    Homes homes;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, homes));
+    if (link_.homes_ == nullptr) return unexpected(frame);
+    link_.homes_->set_homes(homes, now);
     return Status();
   }
   Status on_workers(const Frame& frame) {
@@ -121,7 +130,8 @@ class FrontendLink::ControllerSession : public Session {
   Connection& connection_;
   PeerClock host_clock_;
   std::vector<ModelInfo> models_;
-  std::vector<Pipelines::Pipeline> pipelines_;
+  Pipelines pipelines_;
+  Tasks tasks_;
 };
 
 class FrontendLink::WorkerSession : public Session {
@@ -202,6 +212,8 @@ void FrontendLink::release(const PayloadReference& payload, uint16_t consumers) 
 }
 
 Result<std::unique_ptr<Session>> FrontendLink::on_open(Connection& connection, Role peer, TimePoint now) {
+  if (peer == Role::kClient && homes_ != nullptr) return homes_->on_open(connection, now);
+  if (connection.ends().dialed.empty()) return Status::invalid_argument("only front ends that keep users may connect");
   const auto worker = workers_.find(connection.ends().dialed);
   const Role expected = worker == workers_.end() ? Role::kController : Role::kWorker;
   if (peer != expected) {
@@ -217,6 +229,7 @@ Result<std::unique_ptr<Session>> FrontendLink::on_open(Connection& connection, R
   controller_ = session.get();
   last_complaint_.clear();
   session->start(now);
+  if (homes_ != nullptr) connection.send(homes_->offer(connection.ends().own_host));
   return std::unique_ptr<Session>(std::move(session));
 }
 
@@ -238,10 +251,12 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
       if (worker != nullptr) worker->keep(now);
     }
     look_for_the_lost(now);
-    std::erase_if(pipelines_, [now](const auto& entry) { return entry.second.forgotten_at.value_or(now) < now; });
-    std::erase_if(models_, [now](const auto& entry) { return entry.second.forgotten_at.value_or(now) < now; });
+    const auto forgotten = [now](const auto& entry) { return entry.second.forgotten_at.value_or(now) < now; };
+    std::erase_if(tasks_.entries, forgotten);
+    std::erase_if(pipelines_.entries, forgotten);
+    std::erase_if(models_, forgotten);
   }
-  return next_look_;
+  return homes_ == nullptr ? next_look_ : std::min(next_look_, homes_->on_turn_end(now));
 }
 
 // ---- Requests ----
@@ -257,10 +272,18 @@ void FrontendLink::number_requests_from(TimePoint host_time) {
 }
 
 void FrontendLink::send(const Request& request, const CallLabel* label, TimePoint now) {
-  const auto model = models_.find(request.model);
-  const auto pipeline = pipelines_.find(request.pipeline);
-  const bool is_run = request.pipeline != PipelineId();
-  if (controller_ == nullptr || (is_run ? pipeline == pipelines_.end() : model == models_.end())) {
+  std::shared_ptr<const ModelInfo> info;
+  std::shared_ptr<const OwnIds> variants;
+  if (request.task != ServedTaskId()) {
+    const auto task = tasks_.entries.find(request.task);
+    if (task != tasks_.entries.end()) std::tie(info, variants) = std::tie(task->second.info, task->second.models);
+  } else if (request.pipeline != PipelineId()) {
+    const auto pipeline = pipelines_.entries.find(request.pipeline);
+    if (pipeline != pipelines_.entries.end()) info = pipeline->second.info;
+  } else if (const auto model = models_.find(request.model); model != models_.end()) {
+    info = model->second.info;
+  }
+  if (controller_ == nullptr || info == nullptr) {
     return refuse(request, Refusal::kDisconnected, "the controller was lost; try again", now);
   }
   FOLIOT_CHECK(!free_.empty());
@@ -271,7 +294,8 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
                       .request = request,
                       .link_id = {},
                       .number = {},
-                      .model = is_run ? pipeline->second.info : model->second.info};
+                      .model = std::move(info),
+                      .variants = std::move(variants)};
   send(slot, label);
 }
 
@@ -282,10 +306,15 @@ void FrontendLink::send(Slot slot, const CallLabel* label) {
   entry.number = request_of(number_.value_or(0), entry.link_id);
   if (label != nullptr) controller_->connection().send(Label{entry.link_id, *label});
   const ClockOffset& clock = controller_->offset();
+  const bool is_task = entry.variants != nullptr;
   controller_->connection().send(
       Request{.id = entry.link_id,
-              .model = entry.is_run() ? ModelId() : models_.at(request.model).name,
-              .pipeline = entry.is_run() ? pipelines_.at(request.pipeline).name : PipelineId(),
+              .model = entry.is_run() || is_task ? ModelId() : models_.at(request.model).name,
+              .pipeline = entry.is_run() ? pipelines_.entries.at(request.pipeline).name : PipelineId(),
+              .task = is_task ? tasks_.entries.at(request.task).name : ServedTaskId(),
+              .requirements = request.requirements,
+              .call = is_task ? call_of(request, entry.link_id) : RequestId(),
+              .call_rows = request.call_rows,
               .bucket = request.bucket,
               .payload = PayloadHandle(slot),
               .input = request.input,
@@ -298,11 +327,21 @@ void FrontendLink::send(Slot slot, const CallLabel* label) {
               .offline = request.offline});
 }
 
+RequestId FrontendLink::call_of(const Request& request, RequestId link_id) {
+  if (request.call_rows == 1) return link_id;
+  if (request.call == request.id) calls_.insert_or_assign(request.call, OpenCall{link_id, request.call_rows});
+  const auto call = calls_.find(request.call);
+  FOLIOT_CHECK(call != calls_.end());
+  const RequestId first = call->second.link_id;
+  if (--call->second.rows_left == 0) calls_.erase(call);
+  return first;
+}
+
 // What earlier attempts have sent has other numbers, and is dropped when it comes.
 bool FrontendLink::restart(Slot slot, const Completion& loss) {
   InFlight& entry = in_flight_[slot];
   if (!entry.is_run() || entry.cancelled || entry.restarts == kRestartsMax || controller_ == nullptr ||
-      !pipelines_.contains(entry.request.pipeline) || loss.finished > entry.request.deadline) {
+      !pipelines_.entries.contains(entry.request.pipeline) || loss.finished > entry.request.deadline) {
     return false;
   }
   ++entry.restarts;
@@ -325,6 +364,7 @@ void FrontendLink::refuse(const Request& request, Refusal refusal, std::string d
   const Completion completion{.id = {},
                               .model = request.model,
                               .pipeline = request.pipeline,
+                              .task = request.task,
                               .payload = request.payload,
                               .refusal = refusal,
                               .detail = std::move(detail),
@@ -356,8 +396,14 @@ void FrontendLink::finish(Slot slot, Completion completion) {
                         completion.refusal == Refusal::kExpired;
   if (too_late && entry.loss) completion = *entry.loss;
   completion.id = entry.number;
-  completion.model = entry.request.model;
+  if (entry.variants == nullptr) {
+    completion.model = entry.request.model;
+  } else {
+    const auto variant = entry.variants->find(completion.model);
+    completion.model = variant == entry.variants->end() ? kUnnamed : variant->second;
+  }
   completion.pipeline = entry.request.pipeline;
+  completion.task = entry.request.task;
   completion.payload = entry.request.payload;
   completion.arrival = entry.request.arrival;
   completion.deadline = entry.request.answer_by();
@@ -574,7 +620,8 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   // A controller that has just begun has none yet: then they are waited for.
   if (models.empty()) return await_models("no worker has registered yet; try again");
   for (const auto& [name, entry] : catalog_.snapshot()) {
-    if (names.contains(name) || (entry->role == EntryRole::kPipeline && entry->info != nullptr)) continue;
+    if (names.contains(name) || entry->role == EntryRole::kPersonal) continue;
+    if (entry->role != EntryRole::kModel && entry->info != nullptr) continue;
     const auto unserved = unserved_.find(name);
     if (unserved == unserved_.end()) {
       catalog_.remove(name);
@@ -587,64 +634,77 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   watch_.on_ready(models.size());
 }
 
-// Of the models that were sent before.
-std::shared_ptr<const ModelInfo> FrontendLink::resolved(const Pipelines::Pipeline& pipeline) {
-  ModelsByName models;
-  for (const auto& [id, model] : models_) {
-    if (!model.forgotten_at) models[model.info->name] = model.info;
-  }
-  const PipelineSpec spec = spec_of(pipeline);
-  const bool complete =
-      std::ranges::all_of(spec.stages, [&](const StageSpec& stage) { return models.contains(stage.model); });
-  // What has changed meanwhile comes with the next message.
-  if (!spec.status.ok() || !complete) return nullptr;
-  const auto info = resolve(spec, models, PipelineId(next_pipeline_));
-  if (info.ok()) {
-    ++next_pipeline_;
-    auto own = std::make_shared<PipelineInfo>(*(*info)->pipeline);
-    for (PipelineStage& stage : own->stages) stage.conditions.clear();  // workers evaluate them
-    auto result = std::make_shared<ModelInfo>(**info);
-    result->pipeline = std::move(own);
-    return result;
-  }
-  watch_.log(Severity::kWarning, fmt::format("pipeline '{}': {}", pipeline.name, info.status().message()));
-  return nullptr;
+// Workers evaluate them.
+std::shared_ptr<const ModelInfo> FrontendLink::without_conditions(const std::shared_ptr<const ModelInfo>& info) {
+  if (info->pipeline == nullptr) return info;
+  auto pipeline = std::make_shared<PipelineInfo>(*info->pipeline);
+  for (PipelineStage& stage : pipeline->stages) stage.conditions.clear();
+  auto result = std::make_shared<ModelInfo>(*info);
+  result->pipeline = std::move(pipeline);
+  return result;
 }
 
-void FrontendLink::set_pipelines(const std::vector<Pipelines::Pipeline>& pipelines, TimePoint now) {
-  std::unordered_map<PipelineId, PipelineId> known;  // by the controller's name
-  for (auto& [id, pipeline] : pipelines_) {
-    if (pipeline.forgotten_at) continue;
-    known.emplace(pipeline.name, id);
-    pipeline.forgotten_at = now + kClusterTimeouts.withdrawn_model;
+// Of the models that were sent before.
+template <typename Kind>
+std::optional<FrontendLink::Defined<Kind>> FrontendLink::made(const typename Kind::Definition& definition,
+                                                              typename Kind::Id id) {
+  ModelsByName models;
+  for (const auto& [own, model] : models_) {
+    if (!model.forgotten_at) models[model.info->name] = model.info;
+  }
+  const typename Kind::Spec spec = Kind::parse(definition);
+  // What has changed meanwhile comes with the next message.
+  if (!spec.status.ok() || !Kind::can_serve(spec, models)) return std::nullopt;
+  const auto info = Kind::make(spec, models, id);
+  if (!info.ok()) {
+    watch_.log(Severity::kWarning,
+               fmt::format("{} '{}': {}", to_string(Kind::kRole), definition.name, info.status().message()));
+    return std::nullopt;
+  }
+  auto own_ids = std::make_shared<OwnIds>();
+  for (const ModelId own : Kind::models_of(**info)) own_ids->emplace(models_.at(own).name, own);
+  return Defined<Kind>{.name = definition.id, .info = without_conditions(*info), .models = std::move(own_ids)};
+}
+
+template <typename Kind>
+void FrontendLink::set(AllDefined<Kind>& defined, const typename Kind::Message& message, TimePoint now) {
+  std::map<typename Kind::Id, typename Kind::Id> known;  // by the controller's name
+  for (auto& [id, entry] : defined.entries) {
+    if (entry.forgotten_at) continue;
+    known.emplace(entry.name, id);
+    entry.forgotten_at = now + kClusterTimeouts.withdrawn_model;
   }
   std::set<std::string, std::less<>> names;
-  for (const Pipelines::Pipeline& served : pipelines) {
+  for (const typename Kind::Definition& served : Kind::list(message)) {
     std::shared_ptr<const ModelInfo> info;
     if (const auto place = known.find(served.id); place != known.end()) {
-      pipelines_.at(place->second).forgotten_at.reset();
-      info = pipelines_.at(place->second).info;
+      Defined<Kind>& entry = defined.entries.at(place->second);
+      entry.forgotten_at.reset();
+      info = entry.info;
     } else {
-      info = resolved(served);
-      if (info == nullptr) continue;
-      pipelines_.emplace(info->pipeline->id, Pipeline{served.id, info});
+      const typename Kind::Id id(defined.next_id);
+      std::optional<Defined<Kind>> entry = made<Kind>(served, id);
+      if (!entry) continue;
+      ++defined.next_id;
+      info = entry->info;
+      defined.entries.emplace(id, *std::move(entry));
     }
     names.insert(served.name);
+    const Catalog::EntryPtr shown = catalog_.find(served.name);
+    if (shown != nullptr && shown->info == info) continue;
     CatalogEntry entry{.name = served.name,
                        .version = info->version,
                        .state = ModelState::kReady,
                        .reason = {},
                        .info = info,
-                       .role = EntryRole::kPipeline};
-    for (const PipelineStage& stage : info->pipeline->stages) {
-      if (std::ranges::find(entry.models, stage.model->name) == entry.models.end())
-        entry.models.push_back(stage.model->name);
+                       .role = Kind::kRole};
+    for (const std::string& model : Kind::model_names(*info)) {
+      if (std::ranges::find(entry.models, model) == entry.models.end()) entry.models.push_back(model);
     }
-    const Catalog::EntryPtr shown = catalog_.find(served.name);
-    if (shown == nullptr || shown->info != info) catalog_.put(std::move(entry));
+    catalog_.put(std::move(entry));
   }
   for (const auto& [name, entry] : catalog_.snapshot()) {
-    if (entry->role == EntryRole::kPipeline && entry->info != nullptr && !names.contains(name)) catalog_.remove(name);
+    if (entry->role == Kind::kRole && entry->info != nullptr && !names.contains(name)) catalog_.remove(name);
   }
   show_unserved();
 }
@@ -685,6 +745,7 @@ void FrontendLink::show_unserved() {
 void FrontendLink::await_models(const std::string& why) {
   catalog_.set_ready(false);
   for (const auto& [name, entry] : catalog_.snapshot()) {
+    if (entry->role == EntryRole::kPersonal) continue;  // it is served here
     catalog_.put({name, entry->version, ModelState::kLoading, why, nullptr});
   }
 }
@@ -718,7 +779,9 @@ void FrontendLink::on_controller_lost(const Status& reason, TimePoint now) {
   number_.reset();
   on_workers({});
   models_.clear();
-  pipelines_.clear();
+  pipelines_.entries.clear();
+  tasks_.entries.clear();
+  calls_.clear();
   unserved_.clear();
   await_models("the controller cannot be reached; try again");
   for (Slot slot = 0; slot < in_flight_.size(); ++slot) {

@@ -21,6 +21,9 @@
 // that a lost worker ends begins again, from the inputs that are still here, at most
 // `kRestartsMax` times, and while there is time; what refuses it then is the loss.
 //
+// A request for a task goes on with what it asks for, and its call as the controller knows that; the completion's
+// model is the variant that was chosen.
+//
 // A completion has the id by which the controller knew the request, its number in the
 // controller's log; 0 where it was never sent. The payload identifies the request.
 //
@@ -49,6 +52,9 @@
 #include <variant>
 #include <vector>
 
+#include "cluster/home_links.h"
+#include "cluster/pipeline_registry.h"
+#include "cluster/task_registry.h"
 #include "core/call_label.h"
 #include "core/catalog.h"
 #include "core/ports.h"
@@ -73,6 +79,8 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   FrontendLink(Catalog& catalog, uint32_t requests_max, Watch watch);
   ~FrontendLink() override;
 
+  // Before the loop runs: this front end keeps users of personal models; `homes` outlives the link.
+  void use(HomeLinks& homes) { homes_ = &homes; }
   // Before the loop runs; both outlive the link.
   void start(RequestOrigin& frontend, LinkControl& loop);
 
@@ -111,10 +119,26 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
     // Replaced or removed: requests that were on their way here still go on.
     std::optional<TimePoint> forgotten_at{};
   };
-  struct Pipeline {
-    PipelineId name;  // the controller's
+  // This side's ids of models, by the controller's.
+  using OwnIds = std::map<ModelId, ModelId>;
+  // What is made of models: a pipeline or a task.
+  template <typename Kind>
+  struct Defined {
+    typename Kind::Id name;  // the controller's
     std::shared_ptr<const ModelInfo> info;
+    std::shared_ptr<const OwnIds> models;  // that it is made of
     std::optional<TimePoint> forgotten_at{};
+  };
+  // In service, by this side's id.
+  template <typename Kind>
+  struct AllDefined {
+    std::unordered_map<typename Kind::Id, Defined<Kind>> entries;
+    uint32_t next_id = 1;
+  };
+  // Of a task's call of which rows are still to come.
+  struct OpenCall {
+    RequestId link_id;  // of its first row
+    uint32_t rows_left = 0;
   };
   // Outputs that came before it was known whether they count.
   struct KeptOutputs {
@@ -130,7 +154,8 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
     RequestId link_id;  // by which the controller and the workers know it on this link
     RequestId number;   // by which the controller knows it among those of all links
     std::shared_ptr<const ModelInfo> model;
-    std::optional<ActionId> in_payload;  // whose outputs lie there
+    std::shared_ptr<const OwnIds> variants;  // of a task
+    std::optional<ActionId> in_payload;      // whose outputs lie there
     std::vector<KeptOutputs> others;
     std::optional<Completion> completion;  // served, but its outputs are not here
     TimePoint give_up;                     // then
@@ -151,6 +176,8 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   // As the next request to the controller, with a number of its own.
   void send(Slot slot, const CallLabel* label);
   bool restart(Slot slot, const Completion& loss);
+  // What it is counted with by the controller.
+  RequestId call_of(const Request& request, RequestId link_id);
   void refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now);
   InFlight* find(PayloadHandle payload, RequestId link_id);
   void finish(Slot slot, Completion completion);
@@ -169,8 +196,11 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
 
   void number_requests_from(TimePoint host_time);
   void set_models(const std::vector<ModelInfo>& models, TimePoint now);
-  void set_pipelines(const std::vector<Pipelines::Pipeline>& pipelines, TimePoint now);
-  std::shared_ptr<const ModelInfo> resolved(const Pipelines::Pipeline& pipeline);
+  template <typename Kind>
+  void set(AllDefined<Kind>& defined, const typename Kind::Message& message, TimePoint now);
+  template <typename Kind>
+  std::optional<Defined<Kind>> made(const typename Kind::Definition& definition, typename Kind::Id id);
+  static std::shared_ptr<const ModelInfo> without_conditions(const std::shared_ptr<const ModelInfo>& info);
   void set_unserved(Unserved unserved);
   void show_unserved();
   void await_models(const std::string& why);
@@ -183,6 +213,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   const Watch watch_;
   RequestOrigin* frontend_ = nullptr;
   LinkControl* loop_ = nullptr;
+  HomeLinks* homes_ = nullptr;  // null: there are no personal models here
   MpscRing<Order> orders_;
 
   ControllerSession* controller_ = nullptr;
@@ -190,8 +221,9 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   std::map<std::string, WorkerSession*> workers_;        // by address; null: not connected
   std::unordered_map<DeviceId, std::string> addresses_;  // of the workers that have them
   std::unordered_map<ModelId, Model> models_;            // by this side's id
-  std::unordered_map<PipelineId, Pipeline> pipelines_;   // by this side's id
-  uint32_t next_pipeline_ = 1;
+  AllDefined<PipelineKind> pipelines_;
+  AllDefined<TaskKind> tasks_;
+  std::unordered_map<RequestId, OpenCall> calls_;                 // by Request::call as it was submitted
   std::map<std::string, Unserved::Model, std::less<>> unserved_;  // by name
   uint32_t next_model_ = 0;
   std::set<std::string> shown_;  // names of models that the metrics know

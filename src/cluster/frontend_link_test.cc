@@ -668,5 +668,133 @@ TEST_F(FrontendLinkRunTest, OutputsThatDoNotFitEndTheSession) {
       HasSubstr("do not fit the stage"));
 }
 
+// ---- Tasks ----
+
+// Two variants; the controller's ids of them are not this side's.
+class FrontendLinkTaskTest : public FrontendLinkTest {
+ protected:
+  static constexpr uint32_t kAccurate = 41;
+  FrontendLinkTaskTest() {
+    ModelInfo accurate = served_model();
+    accurate.id = ModelId(kAccurate);
+    accurate.name = "accurate";
+    EXPECT_TRUE(controller_->say(Models{{served_model(), accurate}}).ok());
+    EXPECT_TRUE(controller_->say(tasks()).ok());
+  }
+  static Tasks tasks(uint32_t id = 9) {
+    return {{{ServedTaskId(id), "any", lines_of(R"(
+[[variant]]
+model = "doubling"
+accuracy = 0.5
+[[variant]]
+model = "accurate"
+accuracy = 0.9
+)")}}};
+  }
+  // The rows of one call, as the controller receives them.
+  std::vector<Request> ask_task(uint64_t first, uint32_t rows) {
+    const ServedTaskId task = catalog_.find("any")->info->task->id;
+    for (uint64_t id = first; id < first + rows; ++id) {
+      frontend_.ids[id] = id;
+      link_.submit({.id = RequestId(id),
+                    .model = {},
+                    .task = task,
+                    .requirements = {.accuracy = 0.75, .cost_nanodollars_most = 6},
+                    .call = RequestId(first),
+                    .call_rows = rows,
+                    .payload = PayloadHandle(id),
+                    .arrival = now_,
+                    .deadline = at_ms(1000)});
+    }
+    link_.on_turn_end(now_);
+    return controller_->received<Request>(MessageType::kRequest);
+  }
+  Status end(const Request& request, uint32_t variant, Refusal refusal = Refusal::kNone) {
+    return controller_->say(Completion{.id = request.id,
+                                       .model = ModelId(variant),
+                                       .task = request.task,
+                                       .payload = request.payload,
+                                       .refusal = refusal,
+                                       .finished = now_,
+                                       .action = ActionId(7)});
+  }
+};
+
+TEST_F(FrontendLinkTaskTest, ShowsTasksOfTheModelsThatAreServed) {
+  const Catalog::EntryPtr entry = catalog_.find("any");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->role, EntryRole::kTask);
+  EXPECT_EQ(entry->state, ModelState::kReady);
+  EXPECT_THAT(entry->models, ElementsAre("doubling", "accurate"));
+  EXPECT_EQ(entry->info->task->variants[1].model, catalog_.find("accurate")->info);
+  ASSERT_TRUE(controller_->say(Unserved{{{"any", "1", "variant 'other' is not served"}}}).ok());
+  EXPECT_EQ(catalog_.find("any")->state, ModelState::kReady);
+  EXPECT_EQ(catalog_.find("any")->reason, "variant 'other' is not served");
+  ASSERT_TRUE(controller_->say(tasks(10)).ok());
+  EXPECT_NE(catalog_.find("any")->info, entry->info) << "another one has taken its place";
+  ASSERT_TRUE(controller_->say(Unserved{}).ok());
+  ASSERT_TRUE(controller_->say(Tasks{}).ok());
+  EXPECT_EQ(catalog_.find("any"), nullptr);
+}
+
+TEST_F(FrontendLinkTaskTest, RequestsSayWhatTheyNeedAndCompletionsWhichVariantAnswered) {
+  const std::vector<Request> rows = ask_task(1, 3);
+  ASSERT_EQ(rows.size(), 3u);
+  for (const Request& row : rows) {
+    EXPECT_EQ(row.task, ServedTaskId(9));
+    EXPECT_EQ(row.requirements, (TaskRequirements{.accuracy = 0.75, .cost_nanodollars_most = 6}));
+    EXPECT_EQ(row.call, rows[0].id) << "the call's first row, as the controller knows it";
+    EXPECT_EQ(row.call_rows, 3u);
+  }
+  ASSERT_TRUE(workers_[0]->send(7, rows[0], 30).ok());
+  ASSERT_TRUE(end(rows[0], kAccurate).ok());
+  ASSERT_TRUE(end(rows[1], kModel, Refusal::kUnmeetable).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("1: 30", "2: unmeetable"));
+  EXPECT_EQ(frontend_.completions[0].model, catalog_.find("accurate")->info->id);
+  EXPECT_EQ(frontend_.completions[1].model, catalog_.find("doubling")->info->id);
+  EXPECT_EQ(frontend_.completions[0].task, catalog_.find("any")->info->task->id);
+  const std::vector<Request> alone = ask_task(4, 1);
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_EQ(alone[0].call, alone[0].id);
+}
+
+TEST_F(FrontendLinkTaskTest, CallsUnderWayKeepTheTaskThatTheyAskedFor) {
+  const std::vector<Request> rows = ask_task(1, 1);
+  ASSERT_TRUE(controller_->say(Models{{served_model()}}).ok());
+  ASSERT_TRUE(controller_->say(Tasks{}).ok());
+  pass(5000);
+  ASSERT_TRUE(end(rows[0], kAccurate, Refusal::kUnmeetable).ok());
+  EXPECT_NE(frontend_.completions[0].model, kUnnamed) << "a variant that is not served any more";
+  frontend_.ids[2] = 2;
+  link_.submit({.id = RequestId(2), .model = {}, .task = ServedTaskId(1), .payload = PayloadHandle(2)});
+  link_.on_turn_end(now_);
+  EXPECT_EQ(frontend_.answers().back(), "2: disconnected") << "a task that is forgotten is no model";
+}
+
+TEST_F(FrontendLinkTaskTest, WithoutItsControllerNothingIsLeftOfIt) {
+  ask_task(1, 1);
+  const Catalog::EntryPtr before = catalog_.find("any");
+  controller_->close();
+  EXPECT_THAT(frontend_.answers(), ElementsAre("1: disconnected"));
+  meet_controller();
+  EXPECT_EQ(catalog_.find("any"), nullptr);
+  frontend_.ids[2] = 2;
+  link_.submit({.id = RequestId(2), .model = {}, .task = before->info->task->id, .payload = PayloadHandle(2)});
+  link_.on_turn_end(now_);
+  EXPECT_EQ(frontend_.answers().back(), "2: disconnected");
+}
+
+TEST_F(FrontendLinkTest, PersonalModelsStayInTheCatalog) {
+  auto info = std::make_shared<ModelInfo>(served_model());
+  catalog_.put({.name = "films", .version = "1", .info = info, .role = EntryRole::kPersonal});
+  ASSERT_TRUE(controller_->say(Models{{served_model()}}).ok());
+  EXPECT_EQ(catalog_.find("films")->info, info);
+  EXPECT_THAT(controller_->say(Homes{1, {}}).message(), HasSubstr("HOMES")) << "this one keeps no users";
+  controller_->close();
+  EXPECT_EQ(catalog_.find("films")->info, info) << "they are served here";
+  EXPECT_EQ(catalog_.find("films")->role, EntryRole::kPersonal);
+  EXPECT_EQ(catalog_.find("doubling")->info, nullptr);
+}
+
 }  // namespace
 }  // namespace foliot

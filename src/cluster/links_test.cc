@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster/controller_service.h"
+#include "cluster/pipeline_registry.h"
 #include "cluster/test_peer.h"
 #include "emulation/emulated_models.h"
 #include "emulation/request_load.h"
@@ -174,7 +175,7 @@ TEST(LinksTest, WhatALostWorkerHadIsAnsweredToo) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->load.total().failed, 0u);  // served or refused, not forgotten
   controller.stop();
-  EXPECT_THAT(controller.log, ::testing::Contains(HasSubstr("worker 'worker-0' at 127.0.0.1:")));
+  EXPECT_THAT(controller.log, ::testing::Contains(HasSubstr("worker 'worker' at 127.0.0.1:")));
 }
 
 TEST(LinksTest, AllWorkersMustBringTheSameModels) {
@@ -259,6 +260,104 @@ TEST_F(ControllerServiceTest, RequestIdsMustGrow) {
   EXPECT_TRUE(client_.say(request(5)).ok());
   EXPECT_THAT(client_.say(request(5)).message(), HasSubstr("ids must grow"));
   EXPECT_THAT(client_.say(request(UINT64_MAX)).message(), HasSubstr("ids must grow"));
+}
+
+class ControllerTaskTest : public ControllerServiceTest {
+ protected:
+  ControllerTaskTest() {
+    EXPECT_TRUE(
+        worker_.say(Tasks{{{{}, "photos", lines_of("[[variant]]\nmodel = \"resnet18\"\naccuracy = 0.5\n"), {}}}}).ok());
+    service_.on_turn_end(at_ms(1));
+    for (const Frame& frame : client_.frames()) {
+      Status status;
+      if (frame.type == MessageType::kTasks) status = decode(frame, tasks_);
+      if (frame.type == MessageType::kUnserved) status = decode(frame, unserved_);
+      EXPECT_TRUE(status.ok());
+    }
+  }
+  Request row(uint64_t id, uint64_t call, uint32_t rows) {
+    Request request = this->request(id);
+    request.task = tasks_.tasks.at(0).id;
+    request.call = RequestId(call);
+    request.call_rows = rows;
+    return request;
+  }
+  Tasks tasks_;
+  Unserved unserved_;
+};
+
+TEST_F(ControllerTaskTest, ServesTheTasksThatWorkersOffer) {
+  ASSERT_EQ(tasks_.tasks.size(), 1u) << ::testing::PrintToString(log_);
+  EXPECT_EQ(tasks_.tasks[0].name, "photos");
+  EXPECT_THAT(unserved_.models, IsEmpty());
+  EXPECT_THAT(log_, ::testing::Contains("task 'photos' is served"));
+  Peer later(service_, Role::kClient);
+  EXPECT_EQ(later.last<Tasks>().tasks.size(), 1u);
+  ASSERT_TRUE(client_.say(row(1, 1, 1)).ok());
+  const Action load = next_action();
+  EXPECT_EQ(load.type, ActionType::kLoad);
+  ASSERT_TRUE(client_.say(Cancel{RequestId(1)}).ok());
+  const auto cancelled = client_.last<Completion>();
+  EXPECT_EQ(cancelled.task, tasks_.tasks[0].id);
+  EXPECT_EQ(cancelled.model, load.model);
+  Request gone = row(2, 2, 1);
+  gone.task = ServedTaskId(77);
+  ASSERT_TRUE(client_.say(gone).ok());
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kUnloaded);
+}
+
+TEST_F(ControllerTaskTest, TheRowsOfACallFollowItsFirst) {
+  ASSERT_TRUE(client_.say(row(1, 1, 2)).ok());
+  ASSERT_TRUE(client_.say(row(2, 2, 1)).ok()) << "of another call";
+  ASSERT_TRUE(client_.say(row(3, 1, 2)).ok());
+  EXPECT_THAT(client_.say(row(4, 1, 2)).message(), HasSubstr("no row of call 1 is still to come"));
+  Peer other(service_, Role::kClient);
+  EXPECT_THAT(other.say(row(2, 1, 2)).message(), HasSubstr("no row of call 1 is still to come"));
+  Peer third(service_, Role::kClient);
+  ASSERT_TRUE(third.say(row(1, 1, 3)).ok());
+  EXPECT_THAT(third.say(row(2, 1, 2)).message(), HasSubstr("that is like this"));
+}
+
+TEST_F(ControllerTaskTest, ItsModelIsRunUntilItsCallsAreOver) {
+  Request waiting = row(1, 1, 1);
+  waiting.deadline = TimePoint::infinite_future();
+  ASSERT_TRUE(client_.say(waiting).ok());
+  ASSERT_TRUE(worker_.say(Tasks()).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_THAT(client_.last<Tasks>().tasks, IsEmpty()) << "no worker offers it";
+  worker_.close();
+  service_.on_turn_end(at_ms(3000));
+  EXPECT_EQ(service_.controller().queued(), 1u) << "it waits for a worker";
+  ASSERT_TRUE(client_.say(Cancel{RequestId(1)}).ok());
+  service_.on_turn_end(at_ms(6000));
+  ASSERT_TRUE(client_.say(row(2, 2, 1)).ok());
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kUnloaded) << "the task is gone";
+}
+
+TEST_F(ControllerTaskTest, ALostWorkersTaskStaysUntilAWorkerOfItsKindComesWithoutIt) {
+  worker_.close();
+  service_.on_turn_end(at_ms(2));
+  ASSERT_TRUE(client_.say(row(1, 1, 1)).ok());
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "as of its model";
+  Peer back(service_, Role::kWorker);
+  EXPECT_TRUE(back.say(Registration{"w", "cpu", "peer:1", {10}, {1}, {1}, models_, {{}}}).ok());
+  service_.on_turn_end(at_ms(3));
+  ASSERT_TRUE(client_.say(row(2, 2, 1)).ok());
+  service_.on_turn_end(at_ms(4));
+  EXPECT_EQ(back.last<Action>().type, ActionType::kLoad);
+  EXPECT_TRUE(client_.received<Tasks>(MessageType::kTasks).empty()) << "nothing has changed";
+  service_.on_turn_end(at_ms(2) + TaskRegistry::kReturn);
+  EXPECT_THAT(client_.last<Tasks>().tasks, IsEmpty());
+}
+
+TEST_F(ControllerTaskTest, ScalingSetsWhatIsPossible) {
+  const ModelId model(0);
+  service_.scale({{{model, {.copies_least = 1}}, {ModelId(50), {.copies_least = 1}}}});
+  service_.on_turn_end(at_ms(2));
+  EXPECT_EQ(service_.controller().cluster().target(model).copies_least, 1u);
+  service_.scale({});
+  service_.on_turn_end(at_ms(3));
+  EXPECT_EQ(service_.controller().cluster().target(model), ModelTarget());
 }
 
 class Labels : public CallLabelSink {
@@ -634,6 +733,24 @@ TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndTheWorkers) {
   EXPECT_THAT(listed[1].devices, ElementsAre(DeviceId(1), DeviceId(2)));
   worker_.close();
   EXPECT_EQ(workers(client_).size(), 1u);
+}
+
+TEST_F(ControllerServiceTest, FrontEndsThatKeepUsersAreNamedToEachOtherUntilTheyGo) {
+  Peer other(service_, Role::kClient);
+  ASSERT_TRUE(client_.say(HomeOffer{"a", "a:1"}).ok());
+  ASSERT_TRUE(other.say(HomeOffer{"b", "b:1"}).ok());
+  service_.on_turn_end(at_ms(2000));
+  for (Peer* const each : {&client_, &other}) {
+    const auto homes = each->last<Homes>().homes;
+    ASSERT_EQ(homes.size(), 2u);
+    EXPECT_EQ(homes[0].name, "a");
+    EXPECT_EQ(homes[1].address, "b:1");
+  }
+  other.close();
+  service_.on_turn_end(at_ms(2001));
+  const auto left = client_.last<Homes>().homes;
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].name, "a");
 }
 
 TEST_F(ControllerServiceTest, AnswersPings) {

@@ -208,6 +208,8 @@ TEST_F(ModelRegistryTest, AWorkerOfANewKindKeepsWhatAKindHasLostAllItsWorkersWit
 TEST_F(ModelRegistryTest, RefusesAModelForAnotherKindThanTheWorkers) {
   EXPECT_THAT(registry_.check("cpu", {gpu_model(0, "x")}).message(),
               HasSubstr("model 'x' is for devices of kind gpu; the worker's are of kind cpu"));
+  join(kOne, {model(0, "y")});
+  EXPECT_THAT(registry_.offer(kOne, gpu_model(1, "x")).message(), HasSubstr("the worker's are of kind cpu"));
 }
 
 // ---- Workers that come ----

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/test_time.h"
 
 namespace foliot {
@@ -45,12 +47,17 @@ class PipelineRegistryTest : public testing::Test {
   }
   static Pipelines offered(const std::string& text) { return {{{{}, "p", lines_of(text)}}}; }
   static PipelineRegistry::WorkerId worker(uint64_t id) { return PipelineRegistry::WorkerId(id); }
+  void offer(uint64_t id, const Pipelines& offered) {
+    if (joined_.insert(id).second) registry_.join(worker(id), "cpu", now_);
+    registry_.offer(worker(id), offered);
+  }
   PipelineRegistry::Decisions decide() { return registry_.decide(models_, now_); }
-  std::string reason() const { return registry_.unserved().contains("p") ? registry_.unserved().at("p") : ""; }
+  std::string reason() const { return registry_.lacking().contains("p") ? registry_.lacking().at("p") : ""; }
 
   TimePoint now_ = at(1000);
   ModelsByName models_;
   PipelineRegistry registry_;
+  std::set<uint64_t> joined_;
 };
 
 TEST_F(PipelineRegistryTest, LinesAreTheTextAgain) {
@@ -60,8 +67,8 @@ TEST_F(PipelineRegistryTest, LinesAreTheTextAgain) {
 }
 
 TEST_F(PipelineRegistryTest, ServesWhatAWorkerOffersWhileItsModelsAreServed) {
-  registry_.offer(worker(1), offered(kText));
-  EXPECT_TRUE(registry_.changed());
+  offer(1, offered(kText));
+  EXPECT_TRUE(registry_.changed(now_));
   const auto decisions = decide();
   ASSERT_EQ(decisions.added.size(), 1u);
   EXPECT_TRUE(decisions.news);
@@ -77,7 +84,7 @@ TEST_F(PipelineRegistryTest, ServesWhatAWorkerOffersWhileItsModelsAreServed) {
 }
 
 TEST_F(PipelineRegistryTest, ItIsAnotherOneWithAnotherVersionOfAModel) {
-  registry_.offer(worker(1), offered(kText));
+  offer(1, offered(kText));
   const PipelineId first = decide().added.at(0)->id;
   add_model("b", 3);
   const auto decisions = decide();
@@ -86,11 +93,22 @@ TEST_F(PipelineRegistryTest, ItIsAnotherOneWithAnotherVersionOfAModel) {
   EXPECT_EQ(decisions.added[0]->stages[1].model->id, ModelId(3));
 }
 
+TEST_F(PipelineRegistryTest, ItStaysWithItsModelsWhenItsLastWorkerIsLost) {
+  offer(1, offered(kText));
+  ASSERT_EQ(decide().added.size(), 1u);
+  registry_.lose(worker(1));
+  EXPECT_FALSE(decide().news);
+  EXPECT_TRUE(registry_.serves("p"));
+  models_.erase("b");
+  EXPECT_TRUE(decide().news) << "a stage has no model";
+  EXPECT_FALSE(registry_.serves("p"));
+}
+
 TEST_F(PipelineRegistryTest, ItRunsForThoseThatAskedForItAndThenLeaves) {
-  registry_.offer(worker(1), offered(kText));
+  offer(1, offered(kText));
   const PipelineId first = decide().added.at(0)->id;
   ASSERT_NE(registry_.on_request(first), nullptr);
-  registry_.lose(worker(1));
+  offer(1, {});
   decide();
   now_ += ModelRegistry::kNotificationTime;
   EXPECT_THAT(registry_.take_retired(now_), IsEmpty()) << "a run is not over";
@@ -103,26 +121,26 @@ TEST_F(PipelineRegistryTest, ItRunsForThoseThatAskedForItAndThenLeaves) {
 }
 
 TEST_F(PipelineRegistryTest, FilesThatDifferAreAnErrorUntilTheyDoNot) {
-  registry_.offer(worker(1), offered(kText));
-  registry_.offer(worker(2), offered(std::string("default_slo = \"1s\"\n") + kText));
-  EXPECT_THAT(decide().unserved.at("p"), HasSubstr("different files p/pipeline.toml"));
-  EXPECT_THAT(decide().unserved, IsEmpty()) << "the reason is known";
-  registry_.offer(worker(2), offered(std::string("# a comment\n") + kText));
+  offer(1, offered(kText));
+  offer(2, offered(std::string("default_slo = \"1s\"\n") + kText));
+  EXPECT_THAT(decide().lacking.at("p"), HasSubstr("different files p/pipeline.toml"));
+  EXPECT_THAT(decide().lacking, IsEmpty()) << "the reason is known";
+  offer(2, offered(std::string("# a comment\n") + kText));
   EXPECT_EQ(decide().added.size(), 1u);
   EXPECT_EQ(reason(), "");
 }
 
 TEST_F(PipelineRegistryTest, WhatCannotBeServedSaysWhy) {
-  registry_.offer(worker(1), offered("[[stage]]\nname = \"one\"\n"));
-  EXPECT_THAT(decide().unserved.at("p"), HasSubstr("p/pipeline.toml:1"));
+  offer(1, offered("[[stage]]\nname = \"one\"\n"));
+  EXPECT_THAT(decide().lacking.at("p"), HasSubstr("p/pipeline.toml:1"));
   auto narrow = std::make_shared<ModelInfo>(*models_.at("b"));
   narrow->inputs[0].shape = {5};
   models_["b"] = narrow;
-  registry_.offer(worker(1), offered(kText));
-  EXPECT_THAT(decide().unserved.at("p"), HasSubstr("two"));
+  offer(1, offered(kText));
+  EXPECT_THAT(decide().lacking.at("p"), HasSubstr("two"));
   add_model("b", 2);
   add_model("p", 4);
-  EXPECT_THAT(decide().unserved.at("p"), HasSubstr("a model has its name"));
+  EXPECT_THAT(decide().lacking.at("p"), HasSubstr("a model has its name"));
 }
 
 }  // namespace

@@ -8,11 +8,10 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "cluster/answer_fetch.h"
 #include "cluster/cluster_timeouts.h"
+#include "cluster/reachable_address.h"
+#include "cluster/worker_link_sessions.h"
 #include "core/stage_visit.h"
-#include "transport/frame_handlers.h"
-#include "transport/peer_clock.h"
 
 namespace foliot {
 namespace {
@@ -28,15 +27,6 @@ uint64_t largest_batch_bytes(const ModelInfo& model) {
   return row_bytes * model.batch_size_max();
 }
 
-// "0.0.0.0:8200" as peers that see this side at `host` reach it.
-std::string reachable(const std::string& address, const std::string& host) {
-  const size_t colon = address.rfind(':');
-  const std::string listens = address.substr(0, colon);
-  if (listens != "0.0.0.0" && listens != "[::]") return address;
-  const bool needs_brackets = host.find(':') != std::string::npos;
-  return fmt::format("{}{}{}{}", needs_brackets ? "[" : "", host, needs_brackets ? "]" : "", address.substr(colon));
-}
-
 // Those that are wanted and have a reason why they, or a newer version, are not served.
 Unserved unserved_models(const Catalog& catalog) {
   Unserved unserved;
@@ -49,264 +39,6 @@ Unserved unserved_models(const Catalog& catalog) {
 }
 
 }  // namespace
-
-// ---- Sessions ----
-
-class WorkerLink::ControllerSession : public Session {
- public:
-  ControllerSession(WorkerLink& link, Connection& connection)
-      : link_(link), connection_(connection), host_clock_(connection) {}
-
-  void start(TimePoint now) { host_clock_.start(now); }
-  void keep(TimePoint now) { host_clock_.keep(now); }
-  Connection& connection() { return connection_; }
-  const ClockOffset& offset() const { return host_clock_.offset(); }
-  bool can_register() const { return host_clock_.ready() && !registered_; }
-  bool registered() const { return registered_; }
-  bool welcome() const { return !devices_.empty(); }
-  // The position of the device that the controller knows by this id; nullopt: none of these.
-  std::optional<DeviceId> own(DeviceId device) const {
-    const auto found = std::ranges::find(devices_, device);
-    if (found == devices_.end()) return std::nullopt;
-    return DeviceId(static_cast<uint32_t>(found - devices_.begin()));
-  }
-  void register_with(const Registration& registration) {
-    registered_ = true;
-    connection_.send(registration);
-  }
-  void leave() {
-    if (registered_) connection_.send(Leave{});
-  }
-
-  Status on_frame(const Frame& frame, TimePoint now) override {
-    switch (frame.type) {
-      case MessageType::kVisits: return on_visits(frame);
-      case MessageType::kAction: return on_action(frame, now);
-      case MessageType::kDiscard: return on_discard(frame);
-      case MessageType::kPong: return on_pong(frame, now);
-      case MessageType::kWelcome: return on_welcome(frame, now);
-      case MessageType::kWorkers: return on_workers(frame);
-      case MessageType::kNaming: return on_naming(frame);
-      case MessageType::kRelease: return on_release(frame);
-      case MessageType::kGoodbye: return on_goodbye(frame);
-      default: return unexpected(frame);
-    }
-  }
-  void on_close(const Status& reason, TimePoint now) override {
-    link_.controller_ = nullptr;
-    link_.forget_actions(now);
-    link_.models_.lose_names();
-    link_.unserved_revision_.reset();
-    link_.watch_.on_controller(false);
-    if (!reason.ok()) {
-      link_.watch_.log(Severity::kWarning,
-                       fmt::format("the controller at {} is lost: {}", connection_.peer(), reason.message()));
-    }
-  }
-
- private:
-  Status on_pong(const Frame& frame, TimePoint now) {
-    Pong pong;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
-    return host_clock_.on_pong(pong, now);
-  }
-
-  Status on_welcome(const Frame& frame, TimePoint now) {
-    Welcome welcome;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, welcome));
-    if (!registered_ || this->welcome() || welcome.devices.size() != link_.workers_.size()) {
-      return Status::invalid_argument("a WELCOME that does not fit the registration");
-    }
-    devices_ = welcome.devices;
-    return link_.on_welcome(welcome, now);
-  }
-  Status on_workers(const Frame& frame) {
-    Workers workers;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, workers));
-    if (!welcome()) return unexpected(frame);
-    link_.on_workers(workers);
-    return Status();
-  }
-  Status on_naming(const Frame& frame) {
-    Naming naming;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, naming));
-    return welcome() ? link_.models_.name(naming.model, naming.name) : unexpected(frame);
-  }
-  Status on_release(const Frame& frame) {
-    Release release;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, release));
-    return welcome() ? link_.models_.release(release.model) : unexpected(frame);
-  }
-
-  Status on_visits(const Frame& frame) {
-    if (visits_) return Status::invalid_argument("VISITS after another");
-    return decode(frame, visits_.emplace());
-  }
-  Status on_discard(const Frame& frame) {
-    Discard discard;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, discard));
-    link_.stage_outputs_.discard(discard.visit);
-    return Status();
-  }
-  Status on_action(const Frame& frame, TimePoint now) {
-    Action action;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, action));
-    const Visits visits = std::exchange(visits_, std::nullopt).value_or(Visits{action.id, {}});
-    if (visits.action != action.id) return Status::invalid_argument("an ACTION after the VISITS of another");
-    const std::optional<DeviceId> device = own(action.device);
-    if (!device) return Status::invalid_argument("an ACTION for another device");
-    action.earliest = host_clock_.offset().to_own(action.earliest);
-    action.latest = host_clock_.offset().to_own(action.latest);
-    return link_.on_action(action, *device, visits, now);
-  }
-
-  WorkerLink& link_;
-  Connection& connection_;
-  PeerClock host_clock_;
-  bool registered_ = false;
-  std::vector<DeviceId> devices_;  // as the controller knows them, once it is welcome
-  std::optional<Visits> visits_;   // of the action that comes next
-};
-
-class WorkerLink::ClientSession : public Session {
- public:
-  ClientSession(WorkerLink& link, Connection& connection, TimePoint now)
-      : link_(link), connection_(connection), last_message_(now) {}
-
-  Connection& connection() { return connection_; }
-  std::optional<uint16_t> number() const { return number_; }
-  void set_number(std::optional<uint16_t> number) { number_ = number; }
-  void check(TimePoint now) {
-    constexpr Duration kSilence = kClusterTimeouts.frontend_silence;
-    if (now - last_message_ > kSilence)
-      connection_.request_close(Status::unavailable(fmt::format("no message for {:.0f} s", kSilence.to_seconds())));
-  }
-
-  Status on_frame(const Frame& frame, TimePoint now) override {
-    last_message_ = now;
-    switch (frame.type) {
-      case MessageType::kInputs: return on_inputs(frame, now);
-      case MessageType::kConsumed: return on_consumed(frame);
-      case MessageType::kPing: return on_ping(frame, connection_, now);
-      case MessageType::kAttach: return on_attach(frame, now);
-      case MessageType::kGoodbye: return on_goodbye(frame);
-      default: return unexpected(frame);
-    }
-  }
-  void on_close(const Status& reason, TimePoint now) override {
-    std::erase(link_.sessions_, this);
-    link_.on_detach(*this, now);
-    if (!reason.ok()) {
-      link_.watch_.log(Severity::kWarning,
-                       fmt::format("the front end at {} is gone: {}", connection_.peer(), reason.message()));
-    }
-  }
-
- private:
-  Status on_attach(const Frame& frame, TimePoint now) {
-    Attach attach;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, attach));
-    if (number_) return Status::invalid_argument("a client attaches once");
-    link_.on_attach(*this, attach.client, now);
-    return Status();
-  }
-  Status on_inputs(const Frame& frame, TimePoint now) {
-    Inputs inputs;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, inputs));
-    if (!number_ || inputs.request.value() > kOwnIdMax) return Status::invalid_argument("INPUTS without a FETCH");
-    return link_.on_inputs(*number_, inputs, now);
-  }
-  Status on_consumed(const Frame& frame) {
-    Consumed consumed;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, consumed));
-    if (!number_) return Status::invalid_argument("a CONSUMED without an ATTACH");
-    link_.held_.consume(consumed.payload, *number_, consumed.consumers);
-    return Status();
-  }
-
-  WorkerLink& link_;
-  Connection& connection_;
-  TimePoint last_message_;
-  std::optional<uint16_t> number_;  // once it has attached
-};
-
-// With another worker, whose payloads are fetched.
-class WorkerLink::HolderSession : public Session {
- public:
-  HolderSession(WorkerLink& link, Connection& connection) : link_(link), connection_(connection), clock_(connection) {}
-
-  void start(TimePoint now) { clock_.start(now); }
-  // Its clock is of no interest, but that it answers is.
-  void keep(TimePoint now) { clock_.keep(now); }
-  Connection& connection() { return connection_; }
-  const std::string& address() const { return connection_.ends().dialed; }
-
-  Status on_frame(const Frame& frame, TimePoint now) override {
-    switch (frame.type) {
-      case MessageType::kInputs: return on_inputs(frame, now);
-      case MessageType::kPong: return on_pong(frame, now);
-      case MessageType::kGoodbye: return on_goodbye(frame);
-      default: return unexpected(frame);
-    }
-  }
-  void on_close(const Status& reason, TimePoint /*now*/) override {
-    const auto place = link_.holders_.find(address());
-    if (place == link_.holders_.end() || place->second != this) return;
-    place->second = nullptr;
-    link_.lost_holders_.push_back(address());
-    if (!reason.ok()) {
-      link_.watch_.log(Severity::kWarning,
-                       fmt::format("the worker at {} is lost: {}", connection_.peer(), reason.message()));
-    }
-  }
-
- private:
-  Status on_inputs(const Frame& frame, TimePoint now) {
-    Inputs inputs;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, inputs));
-    link_.on_held_inputs(address(), inputs, now);
-    return Status();
-  }
-  Status on_pong(const Frame& frame, TimePoint now) {
-    Pong pong;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
-    return clock_.on_pong(pong, now);
-  }
-
-  WorkerLink& link_;
-  Connection& connection_;
-  PeerClock clock_;
-};
-
-// With another worker, which fetches payloads.
-class WorkerLink::FetcherSession : public Session {
- public:
-  FetcherSession(const WorkerLink& link, Connection& connection) : link_(link), connection_(connection) {}
-
-  Status on_frame(const Frame& frame, TimePoint now) override {
-    switch (frame.type) {
-      case MessageType::kFetch:
-        return answer_fetch(frame, connection_, [this](const Fetch& fetch) {
-          InputSource source{.payload = fetch.payload, .tensors = fetch.tensors};
-          if (fetch.source > 0) source.stage = fetch.source - 1;
-          return link_.held(fetch.request, source);
-        });
-      case MessageType::kPing: return on_ping(frame, connection_, now);
-      case MessageType::kGoodbye: return on_goodbye(frame);
-      default: return unexpected(frame);
-    }
-  }
-  void on_close(const Status& reason, TimePoint /*now*/) override {
-    if (!reason.ok()) {
-      link_.watch_.log(Severity::kWarning,
-                       fmt::format("the worker at {} is gone: {}", connection_.peer(), reason.message()));
-    }
-  }
-
- private:
-  const WorkerLink& link_;
-  Connection& connection_;
-};
 
 // ---- The link ----
 
@@ -465,6 +197,7 @@ Status WorkerLink::on_welcome(const Welcome& welcome, TimePoint now) {
     return Status::unavailable("its pages hold models that are not served; it registers again without them");
   }
   if (!pipelines_.pipelines.empty()) controller_->connection().send(pipelines_);
+  if (!tasks_.tasks.empty()) controller_->connection().send(tasks_);
   watch_.on_controller(true);
   watch_.on_registered(welcome.models.size() - static_cast<size_t>(std::ranges::count(welcome.models, kUnnamed)));
   return Status();
@@ -996,7 +729,7 @@ bool WorkerLink::end_visit(Given& given, uint32_t row, Outcome& outcome) {
     const DataType type = models_.info(given.model).outputs[condition.output].type;
     if (holds(condition, type, outputs[condition.output])) held_conditions |= 1u << i;
   }
-  outcome.conditions[row] = static_cast<ConditionSet>(held_conditions);
+  outcome.conditions.set(row, static_cast<ConditionSet>(held_conditions));
   if (!order.answers.empty()) {
     Outputs answers{given.action.id, own_id(answered.request), answered.payload};
     for (const uint32_t output : order.answers) answers.tensors.push_back(outputs[output]);

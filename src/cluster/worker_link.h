@@ -113,6 +113,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void set_catalog(const Catalog& catalog) { catalog_ = &catalog; }
   // Before the loop runs. What the controller is to know of.
   void offer_pipelines(Pipelines pipelines) { pipelines_ = std::move(pipelines); }
+  void offer_tasks(Tasks tasks) { tasks_ = std::move(tasks); }
   // Before the loop runs. Front ends get `data_address`, or, if it begins with 0.0.0.0
   // or [::], the address where the controller sees this side. Workers and loop outlive the link.
   // `workers`: one for each of its devices, which all have the same models.
@@ -228,6 +229,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   std::optional<uint64_t> unserved_revision_;  // of what the controller was sent; nullopt: nothing
   OfferedModels models_;
   Pipelines pipelines_;
+  Tasks tasks_;
   std::vector<Worker*> workers_;  // by device
   std::string data_address_;
   LinkControl* loop_ = nullptr;

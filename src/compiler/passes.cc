@@ -25,8 +25,8 @@ bool is_narrowed(const Graph& graph) {
 void optimize(Graph& graph, ConstantPool& pool, Narrowing narrowing) {
   remove_dead_code(graph);
   if (!narrowing.quantized) run(fold_dequantized_constants, graph, pool);
-  for (const auto pass :
-       {fold_channel_arithmetic, fuse_layer_norm, fuse_activations, fuse_matrix_products, fuse_post_operations}) {
+  for (const auto pass : {fold_channel_arithmetic, fuse_layer_norm, fuse_group_norm, fuse_activations,
+                          fuse_matrix_products, fuse_post_operations}) {
     run(pass, graph, pool);
   }
   if (narrowing.quantized) {

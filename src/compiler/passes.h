@@ -14,6 +14,8 @@ namespace foliot {
 void fold_channel_arithmetic(GraphEditor& editor);
 // Means, differences and roots, as exporters write LayerNormalization.
 void fuse_layer_norm(GraphEditor& editor);
+// Groups of channels that are normalised as instances, and then scaled and shifted by channel, as torch exports them.
+void fuse_group_norm(GraphEditor& editor);
 // GELU, SiLU and HardSwish written out.
 void fuse_activations(GraphEditor& editor);
 // Transpositions of the last two dimensions and scalar factors of operands and results move

@@ -142,6 +142,30 @@ TEST(PassesTest, RecognisesLayerNormAndGelu) {
   EXPECT_EQ(graph.nodes[1].attributes.function(), Function::kGelu);
 }
 
+TEST(PassesTest, RecognisesGroupNorm) {
+  for (const float scale : {1.F, 2.F}) {  // of the groups, which torch leaves at one
+    TestModel model(17);
+    model.input("x", {fixed(2), fixed(6), fixed(3), fixed(5)}).output("y");
+    model.integers("groups", {2, 2, -1}).integers("channels", {2, 6, 3, 5});
+    model.constant("ones", make_constant({2}, std::vector<float>{1, scale}));
+    model.constant("zeros", make_constant({2}, std::vector<float>{0, 0}));
+    model.weights("factor", {6, 1, 1}).weights("shift", {1, 6, 1, 1});
+    model.node("Reshape", {"x", "groups"}, "a").node("InstanceNormalization", {"a", "ones", "zeros"}, "b");
+    model.node("Reshape", {"b", "channels"}, "c").node("Mul", {"c", "factor"}, "d").node("Add", {"shift", "d"}, "y");
+    const Graph graph = optimized_at(model, {{2, 6, 3, 5}});
+    if (scale != 1) {
+      EXPECT_EQ(std::ranges::count(graph.nodes, OperatorKind::kBinary, &Node::kind), 2);
+      continue;
+    }
+    ASSERT_EQ(kinds_of(graph), (std::vector{OperatorKind::kReshape, OperatorKind::kLayerNorm, OperatorKind::kReshape}));
+    const Node& norm = graph.nodes[1];
+    EXPECT_EQ(graph.values[norm.inputs[0]].shape, (Shape{2, 2, 3, 15}));
+    EXPECT_EQ(graph.values[norm.outputs[0]].shape, (Shape{2, 2, 3, 15}));
+    for (const size_t parameter : {1, 2}) EXPECT_EQ(graph.values[norm.inputs[parameter]].shape, (Shape{2, 3, 1}));
+    EXPECT_EQ(graph.values[graph.outputs[0]].shape, (Shape{2, 6, 3, 5}));
+  }
+}
+
 TEST(PassesTest, MovesTranspositionAndScaleOfAttentionIntoTheProduct) {
   TestModel model;
   model.input("q", {fixed(1), fixed(2), fixed(5), fixed(4)}).input("k", {fixed(1), fixed(5), fixed(2), fixed(4)});

@@ -149,6 +149,45 @@ TEST(TranslateTest, NamesAReductionThatOnnxDoesNotHave) {
   }
 }
 
+// Roots and reciprocals are no powers; others, and exponents that differ or enlarge the result, are.
+TEST(TranslateTest, RaisesToConstantPowersWithFunctions) {
+  using Functions = std::vector<Function>;
+  const auto functions_of = [](std::vector<float> exponents, const Shape& shape) {
+    TestModel model;
+    model.input("x", {fixed(4)}).output("y").constant("exponent", make_constant(shape, exponents));
+    const Graph graph = must(translated(model.node("Pow", {"x", "exponent"}, "y"), {{4}}));
+    Functions functions;
+    for (const Node& node : graph.nodes) functions.push_back(node.attributes.function());
+    return functions;
+  };
+  EXPECT_EQ(functions_of({0.5}, {}), Functions{Function::kSqrt});
+  EXPECT_EQ(functions_of({0.5}, {1}), Functions{Function::kSqrt});
+  EXPECT_EQ(functions_of({-1}, {}), Functions{Function::kReciprocal});
+  EXPECT_EQ(functions_of({-0.5}, {}), (Functions{Function::kSqrt, Function::kReciprocal}));
+  EXPECT_EQ(functions_of({1.5}, {}), (Functions{Function::kSqrt, Function::kMul}));
+  for (const float exponent : {0.F, 1.F, 2.F, 3.F, 0.25F})
+    EXPECT_EQ(functions_of({exponent}, {}), Functions{Function::kPow}) << exponent;
+  EXPECT_EQ(functions_of({0.5}, {1, 1}), Functions{Function::kPow});
+  EXPECT_EQ(functions_of({0.5, 0.5, 0.5, 0.5}, {4}), Functions{Function::kPow});
+}
+
+// Scale and bias of channels stay with the normalisation.
+TEST(TranslateTest, NormalizesInstancesAndGroupsInOneStep) {
+  for (const bool groups : {false, true}) {
+    TestModel model(21);
+    model.input("x", {fixed(2), fixed(6), fixed(3), fixed(5)}).output("y").weights("scale", {6}).weights("bias", {6});
+    if (groups)
+      model.node("GroupNormalization", {"x", "scale", "bias"}, "y", {{"num_groups", int64_t{2}}});
+    else
+      model.node("InstanceNormalization", {"x", "scale", "bias"}, "y");
+    const Graph graph = must(translated(model, {{2, 6, 3, 5}}));
+    EXPECT_EQ(std::ranges::count(graph.nodes, OperatorKind::kAffine, &Node::kind), 0);
+    const auto norm = std::ranges::find(graph.nodes, OperatorKind::kLayerNorm, &Node::kind);
+    ASSERT_NE(norm, graph.nodes.end());
+    EXPECT_EQ(graph.values[norm->inputs[1]].shape, groups ? Shape({2, 3, 1}) : Shape({6, 1}));
+  }
+}
+
 TEST(TranslateTest, FlattensForSoftmaxBeforeOpset13) {
   for (const int64_t opset : {12, 13}) {
     TestModel model(opset);

@@ -151,9 +151,11 @@ Result<ValueType> infer_layer_norm(Inputs inputs, const Attributes& attributes) 
   for (const Value* parameter : inputs.subspan(1)) {
     if (parameter == nullptr) continue;
     FOLIOT_RETURN_IF_ERROR(require_float(*parameter));
-    if (parameter->shape != normalized) {
-      return wrong("'{}' {} does not fit the normalised dimensions {}", parameter->name, to_string(parameter->shape),
-                   to_string(normalized));
+    const auto wide = broadcast(parameter->shape, x.shape);
+    const bool by_channel = !parameter->shape.empty() && parameter->shape.back() == 1 && wide.ok() && *wide == x.shape;
+    if (parameter->shape != normalized && !by_channel) {
+      return wrong("'{}' {} fits neither the normalised dimensions {} nor the channels", parameter->name,
+                   to_string(parameter->shape), to_string(normalized));
     }
   }
   return ValueType{x.type, x.shape};

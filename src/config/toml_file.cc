@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <sstream>
 #include <system_error>
+
+#include "base/hash.h"
 
 namespace foliot {
 
@@ -28,6 +32,12 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& file) {
   } catch (const toml::parse_error& wrong) {
     return Status::invalid_argument(fmt::format("{}:{}: {}", file, wrong.source().begin.line, wrong.description()));
   }
+}
+
+std::string content_hash(const toml::table& table) {
+  std::ostringstream text;
+  text << table;
+  return hash_hex(std::as_bytes(std::span(text.view())));
 }
 
 }  // namespace foliot

@@ -17,6 +17,9 @@ Result<toml::table> read_toml_file(const std::filesystem::path& file);
 // The same of what such a file says; `file` is what errors call it.
 Result<toml::table> parse_toml(std::string_view text, const std::string& file);
 
+// A hash of what it says, however it is written.
+std::string content_hash(const toml::table& table);
+
 }  // namespace foliot
 
 #endif  // FOLIOT_CONFIG_TOML_FILE_H_

@@ -211,7 +211,7 @@ void write_zeros(const ContainerDescription& description, uint32_t rows, std::sp
   }
 }
 
-Result<ContainerDescription> parse_description(std::string_view json) {
+Result<ContainerDescription> parse_description(std::string_view json, uint32_t batch_size_default) {
   if (json.size() > kContainerDescriptionBytesMax) {
     return wrong(fmt::format("{} bytes; {} are allowed", json.size(), kContainerDescriptionBytesMax));
   }
@@ -239,7 +239,8 @@ Result<ContainerDescription> parse_description(std::string_view json) {
   if (!protocol || !inputs || !outputs) {
     return wrong(fmt::format("it has no '{}'", !protocol ? "protocol" : !inputs ? "inputs" : "outputs"));
   }
-  ContainerDescription description{*std::move(inputs), *std::move(outputs), batch_size_max.value_or(kBatchSizeMax)};
+  ContainerDescription description{*std::move(inputs), *std::move(outputs),
+                                   batch_size_max.value_or(batch_size_default)};
   uint32_t& rows = description.batch_size_max;
   while (std::max(description.input_bytes(rows), description.output_bytes(rows)) > kContainerBatchBytesMax) --rows;
   return description;

@@ -38,12 +38,14 @@ inline constexpr uint64_t kContainerRowBytesMax = uint64_t{64} << 20;
 
 // All inputs of a batch, and all outputs: some batches' memory is taken when a container starts.
 inline constexpr uint64_t kContainerBatchBytesMax = uint64_t{256} << 20;
+// Of a container that has none of its own: memory, and the time to profile it, grow with it.
+inline constexpr uint32_t kContainerBatchSizeDefault = 64;
 
 struct ContainerDescription {
   std::vector<TensorSpec> inputs;  // at least one, as of outputs; names are unique in each
   std::vector<TensorSpec> outputs;
   // 1 to kBatchSizeMax; less than was sent where kContainerBatchBytesMax does not have room.
-  uint32_t batch_size_max = kBatchSizeMax;
+  uint32_t batch_size_max = kContainerBatchSizeDefault;
 
   // Of a batch with so many rows, rounded up to kTensorAlignment.
   uint64_t input_bytes(uint32_t rows) const;
@@ -57,9 +59,10 @@ void write_zeros(const ContainerDescription& description, uint32_t rows, std::sp
 // Where the tensor after one of so many bytes begins.
 uint64_t aligned_tensor_bytes(uint64_t bytes);
 
-// Errors: kInvalidArgument; the message names the field, its value and the limit.
-// Threading: any thread.
-Result<ContainerDescription> parse_description(std::string_view json);
+// `batch_size_default`: of one that names none. Errors: kInvalidArgument; the message names the
+// field, its value and the limit. Threading: any thread.
+Result<ContainerDescription> parse_description(std::string_view json,
+                                               uint32_t batch_size_default = kContainerBatchSizeDefault);
 
 }  // namespace foliot
 

@@ -37,7 +37,9 @@ TEST(ContainerDescriptionTest, ReadsWhatAContainerSends) {
   EXPECT_EQ(parsed->outputs[0].type, DataType::kInt64);
   EXPECT_TRUE(parsed->outputs[0].shape.empty());
   EXPECT_EQ(parsed->batch_size_max, 8u);
-  EXPECT_EQ(parse_description(description(tensor()))->batch_size_max, kBatchSizeMax);
+  EXPECT_EQ(parse_description(description(tensor()))->batch_size_max, 64u);
+  EXPECT_EQ(parse_description(description(tensor()), 128)->batch_size_max, 128u);
+  EXPECT_EQ(parse_description(description(tensor(), R"(, "batch_size_max": 256)"), 128)->batch_size_max, 256u);
 }
 
 TEST(ContainerDescriptionTest, TensorsBeginAtMultiplesOfTheAlignment) {
@@ -124,8 +126,8 @@ TEST(ContainerDescriptionTest, SizesAreLimited) {
   std::string many = tensor("x0");
   for (int i = 1; i < 65; ++i) many += "," + tensor(fmt::format("x{}", i), "FP32", "[]");
   expect_wrong(description(many), "more than 64 tensors");
-  for (const char* size : {"0", "-1", "65", "5000000000"}) {
-    expect_wrong(description(tensor(), fmt::format(R"(, "batch_size_max": {})", size)), "1 to 64 are allowed");
+  for (const char* size : {"0", "-1", "257", "5000000000"}) {
+    expect_wrong(description(tensor(), fmt::format(R"(, "batch_size_max": {})", size)), "1 to 256 are allowed");
   }
   expect_wrong(std::string(70'000, ' '), "70000 bytes");
 }

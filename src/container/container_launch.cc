@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "base/units.h"
 #include "container/container_process.h"
 #include "platform/clock.h"
+#include "platform/topology.h"
 #include "process/child_process.h"
 #include "process/confinement.h"
 
@@ -151,10 +153,27 @@ ProgramConfinement confinement_of(const ContainerLaunch& launch, const Interpret
   return confinement;
 }
 
+// The interpreter and its threads begin there. Numerical libraries set the affinity of their own
+// threads, so code may move.
+Status run_on(const CoreSet& cores) {
+  if (cores.empty()) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(const Topology topology, read_topology());
+  if (const Status status = topology.check(cores); !status.ok()) {
+    return Status::invalid_argument(fmt::format("'cores' in [container]: {}", status.message()));
+  }
+  static_assert(kCoresMax <= CPU_SETSIZE);
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  for (const uint32_t core : cores) CPU_SET(core, &allowed);
+  if (::sched_setaffinity(0, sizeof allowed, &allowed) == 0) return Status();
+  return Status::internal(fmt::format("cannot run on the cores {}: {}", to_string(cores), error_text(errno)));
+}
+
 // Returns only if it fails.
 Status become_container(std::string_view input) {
   FOLIOT_ASSIGN_OR_RETURN(const ContainerLaunch launch, decode_launch(input));
   FOLIOT_ASSIGN_OR_RETURN(const Interpreter interpreter, ask_interpreter(launch.python));
+  FOLIOT_RETURN_IF_ERROR(run_on(launch.cores));
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (::dup2(nothing.number(), STDIN_FILENO) < 0 || ::chdir(launch.folder.c_str()) != 0) {
     return Status::not_found(fmt::format("cannot enter {}: {}", launch.folder.string(), error_text(errno)));
@@ -181,6 +200,7 @@ std::string encode_launch(const ContainerLaunch& launch) {
   append(text, "package", launch.package.native());
   append(text, "temporary", launch.temporary.native());
   for (const path& each : launch.readable) append(text, "readable", each.native());
+  append(text, "cores", to_string(launch.cores));
   append(text, "memory_bytes", fmt::to_string(launch.memory_bytes));
   append(text, "network", launch.network ? "1" : "0");
   return text;
@@ -207,6 +227,10 @@ Result<ContainerLaunch> decode_launch(std::string_view text) {
       launch.temporary = value;
     } else if (key == "readable") {
       launch.readable.emplace_back(value);
+    } else if (key == "cores") {
+      auto cores = parse_core_set(value);
+      if (!cores.ok()) return wrong;
+      launch.cores = *std::move(cores);
     } else if (key == "memory_bytes") {
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), launch.memory_bytes);
       if (error != std::errc() || end != value.data() + value.size()) return wrong;

@@ -3,7 +3,8 @@
 //
 // It reads a ContainerLaunch from its standard input, asks the interpreter, which is
 // trusted, for the folders of its libraries, and confines itself to these, the
-// container's folder, and its folder for temporary files. A failure is reported as a
+// container's folder, and its folder for temporary files. What runs then begins on
+// the cores that it was given. A failure is reported as a
 // container reports one: as a packet on descriptor 3. What the kernel cannot limit is
 // printed to the standard error.
 //
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "platform/core_set.h"
 
 namespace foliot {
 
@@ -29,6 +31,7 @@ struct ContainerLaunch {
   std::filesystem::path package;
   std::filesystem::path temporary;
   std::vector<std::filesystem::path> readable{};
+  CoreSet cores{};  // empty: any
   uint64_t memory_bytes = 0;
   bool network = false;
 

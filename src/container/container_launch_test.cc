@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "container/container_process.h"
+#include "platform/topology.h"
 
 namespace foliot {
 namespace {
@@ -189,6 +190,16 @@ TEST_F(ContainerLaunchTest, SharedMemoryBeyondItsLimitEndsIt) {
   EXPECT_NE(ending.find("of memory; it may take 256.0 MiB"), std::string::npos) << ending;
 }
 
+TEST_F(ContainerLaunchTest, RunsOnItsCores) {
+  options_.cores = {read_topology()->usable().front()};
+  START_OR_SKIP();
+  EXPECT_EQ(evaluated("os.sched_getaffinity(0)"), "{" + to_string(options_.cores) + "}");
+  options_.cores = {kCoresMax - 1};
+  const Status status = start();
+  EXPECT_NE(status.message().find("'cores' in [container]: core 1023 does not exist"), std::string::npos)
+      << status.message();
+}
+
 TEST_F(ContainerLaunchTest, WhatCannotBeLaunchedIsNamed) {
   options_.python = "no-such-python";
   Status status = start();
@@ -214,13 +225,15 @@ TEST(ContainerLaunchTextTest, IsReadAsItWasWritten) {
                                .package = "/p",
                                .temporary = "/t",
                                .readable = {"/one", "/two"},
+                               .cores = {0, 2, 3},
                                .memory_bytes = uint64_t{1} << 40,
                                .network = true};
   const auto decoded = decode_launch(encode_launch(launch));
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(*decoded, launch);
-  for (const std::string& wrong : {std::string(), std::string("python=x"), std::string("pyth=x\0", 7),
-                                   std::string("network=2\0", 10), std::string("memory_bytes=x\0", 15)}) {
+  for (const std::string& wrong :
+       {std::string(), std::string("python=x"), std::string("pyth=x\0", 7), std::string("network=2\0", 10),
+        std::string("memory_bytes=x\0", 15), std::string("cores=3-1\0", 10)}) {
     EXPECT_FALSE(decode_launch(wrong).ok());
   }
 }

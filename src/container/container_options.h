@@ -5,11 +5,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
-#include "core/action.h"
+#include "platform/core_set.h"
 
 namespace foliot {
 
@@ -22,6 +23,7 @@ struct ContainerOptions {
   // NAME=VALUE each, of [container.environment]; these replace the variables that
   // container_environment() sets.
   std::vector<std::string> environment{};
+  CoreSet cores{};            // that it runs on; empty: any
   uint64_t memory_bytes = 0;  // 0: no limit
   bool network = false;
   std::vector<std::filesystem::path> readable{};  // further files and folders; absolute
@@ -29,7 +31,8 @@ struct ContainerOptions {
   // Until its description is received. Imports of large frameworks take ten seconds from
   // a cold disk.
   Duration start_timeout = Duration::seconds(60);
-  uint32_t batch_size_max = kBatchSizeMax;  // the description's, if that is less
+  // The description's, if that is less; nullopt: the description's.
+  std::optional<uint32_t> batch_size_max{};
 };
 
 // The environment of the process, which has its own folder for temporary files: PATH and

@@ -31,11 +31,13 @@ static_assert(std::endian::native == std::endian::little, "packets are little-en
 // Types of packets.
 constexpr char kDescription = 'D', kError = 'E', kMemory = 'M', kCall = 'C', kDone = 'R', kFailedRows = 'F';
 // The largest, and one byte more, by which a larger one is noticed.
-constexpr size_t kReceivedBytes = 1 + kContainerDescriptionBytesMax + 1;
+constexpr size_t kFailuresBytesMax = kBatchSizeMax / 8 + kBatchSizeMax * (sizeof(uint16_t) + kFailureBytesMax);
+constexpr size_t kReceivedBytes = 1 + std::max(kContainerDescriptionBytesMax, kFailuresBytesMax) + 1;
 // A wait for a packet is interrupted so often, to look at the time.
 constexpr suseconds_t kTickMicroseconds = 10'000;
 // From the end of a process's connection to its own.
 constexpr int kEndingMilliseconds = 200;
+constexpr const char* kUnaskedPacket = "it broke the protocol with a packet that nothing asked for";
 
 struct [[gnu::packed]] MemoryPacket {
   char type = kMemory;
@@ -55,6 +57,7 @@ ChildOptions child_options(const ContainerOptions& options, const TemporaryFolde
                                .package = options.package,
                                .temporary = temporary.path(),
                                .readable = options.readable,
+                               .cores = options.cores,
                                .memory_bytes = options.memory_bytes,
                                .network = options.network};
   return {.command = options.launcher,
@@ -127,8 +130,9 @@ ContainerProcess::~ContainerProcess() {
 Status ContainerProcess::load(const std::function<bool()>& cancelled) {
   const Packet packet = receive(start_timeout_, While::kListening, &cancelled);
   if (packet.kind != Packet::Kind::kReceived || packet.type() != kDescription) return why_not_loaded(packet);
-  FOLIOT_ASSIGN_OR_RETURN(description_, parse_description(packet.rest()));
-  description_.batch_size_max = std::min(description_.batch_size_max, batch_size_max_);
+  FOLIOT_ASSIGN_OR_RETURN(description_,
+                          parse_description(packet.rest(), batch_size_max_.value_or(kContainerBatchSizeDefault)));
+  description_.batch_size_max = std::min(description_.batch_size_max, batch_size_max_.value_or(kBatchSizeMax));
   return {};
 }
 
@@ -182,7 +186,7 @@ std::string ContainerProcess::ending() const {
 
 // ---- Packets
 
-bool ContainerProcess::send(std::span<const std::byte> packet, int descriptor) {
+Status ContainerProcess::send(std::span<const std::byte> packet, int descriptor) {
   iovec content{const_cast<std::byte*>(packet.data()), packet.size()};  // NOLINT: sendmsg's type
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> ancillary{};
   msghdr header{};
@@ -201,7 +205,10 @@ bool ContainerProcess::send(std::span<const std::byte> packet, int descriptor) {
   do {
     sent = ::sendmsg(socket_.number(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(packet.size());
+  if (sent == static_cast<ssize_t>(packet.size())) return Status();
+  // Packets are sent one at a time: where unread ones fill the socket, others were taken for their answers.
+  const bool is_full = sent < 0 && errno == EAGAIN;
+  return is_full ? end(kUnaskedPacket) : end_of_connection();
 }
 
 // The clock is read only when a packet takes longer than a tick.
@@ -245,7 +252,7 @@ Status ContainerProcess::share_memory(uint64_t bytes) {
   }
   memory_ = {static_cast<std::byte*>(mapped), bytes};
   const MemoryPacket packet{.bytes = bytes};
-  if (!send(std::as_bytes(std::span(&packet, 1)), file.number())) return end_of_connection();
+  FOLIOT_RETURN_IF_ERROR(send(std::as_bytes(std::span(&packet, 1)), file.number()));
   return expect_done(receive(start_timeout_, While::kListening), start_timeout_);
 }
 
@@ -264,10 +271,10 @@ Status ContainerProcess::run(uint32_t rows, uint64_t input_offset, uint64_t outp
   if (!alive()) return Status::unavailable("the container's process is gone");
   // Nothing is due: a packet that is there already would count as the answer.
   if (::recv(socket_.number(), received_.data(), received_.size(), MSG_DONTWAIT) > 0) {
-    return end("it broke the protocol with a packet that nothing asked for");
+    return end(kUnaskedPacket);
   }
   const CallPacket packet{.rows = rows, .input_offset = input_offset, .output_offset = output_offset};
-  if (!send(std::as_bytes(std::span(&packet, 1)))) return end_of_connection();
+  FOLIOT_RETURN_IF_ERROR(send(std::as_bytes(std::span(&packet, 1))));
   const Packet answer = receive(timeout, meanwhile);
   if (answer.kind == Packet::Kind::kReceived && answer.type() == kFailedRows) {
     return take_failures(answer, rows, failures);

@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@
 #include "container/container_options.h"
 #include "container/output_lines.h"
 #include "container/temporary_folder.h"
+#include "core/action.h"
 #include "platform/descriptor.h"
 #include "process/child_process.h"
 
@@ -116,8 +118,8 @@ class ContainerProcess {
   Status run(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout, While meanwhile,
              CallFailures* failures);
   Status take_failures(const Packet& packet, uint32_t rows, CallFailures* failures);
-  // False: the process is gone, or does not read.
-  bool send(std::span<const std::byte> packet, int descriptor = -1);
+  // Errors: kUnavailable: the process is gone, or does not read.
+  Status send(std::span<const std::byte> packet, int descriptor = -1);
   // The next packet, until the next one is received. `cancelled` is asked only if it listens.
   Packet receive(Duration timeout, While meanwhile, const std::function<bool()>* cancelled = nullptr);
   // An answer that only says that it is done.
@@ -129,7 +131,7 @@ class ContainerProcess {
 
   const TemporaryFolder temporary_;
   const uint64_t memory_bytes_max_;
-  const uint32_t batch_size_max_;
+  const std::optional<uint32_t> batch_size_max_;
   const Duration start_timeout_;
   const Descriptor socket_;
   const Descriptor handle_;  // a pidfd: kills this process, and never another of the same number

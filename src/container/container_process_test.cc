@@ -104,7 +104,7 @@ TEST_F(ContainerProcessTest, WhatBreaksTheProtocolIsKilled) {
   expect_killed_for("closes its connection", "it closed its connection");
 }
 
-// Each call leaves one more, until it is there when a call begins.
+// Each call leaves one more, until it is there when a call begins, or calls fill the socket unread.
 TEST_F(ContainerProcessTest, AnAnswerThatNothingAskedForIsNotTaken) {
   const auto process = started("answers twice");
   Status status;

@@ -6,6 +6,7 @@
 #ifndef FOLIOT_CONTROLLER_ACTION_TABLE_H_
 #define FOLIOT_CONTROLLER_ACTION_TABLE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -47,6 +48,15 @@ class ActionTable {
     return actions_[place];
   }
 
+  // In the order of ids, so that the same events have the same effects.
+  std::vector<ActionId> of_device(DeviceId device) const {
+    std::vector<ActionId> ids;
+    for_each([&](const Action& action) {
+      if (action.device == device) ids.push_back(action.id);
+    });
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  }
   // In no order: whatever comes of it is to be sorted, or not to depend on it.
   template <typename Visit>
   void for_each(Visit visit) const {

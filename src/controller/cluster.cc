@@ -1,5 +1,6 @@
 #include "controller/cluster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "controller/rolling_duration_model.h"
@@ -127,6 +128,26 @@ void Cluster::remove_model(ModelId model) {
   apply_target(model.value());
   models[model.value()] = nullptr;
   withdrawn_[model.value()] = false;
+}
+
+// ---- Copies and batch sizes ----
+
+void Cluster::count_copies(const DeviceModel& device, bool there) {
+  const auto count = [there](uint32_t& number) {
+    FOLIOT_CHECK(there || number > 0);
+    number += there ? 1 : -1;
+  };
+  for (const ModelId model : device.held()) {
+    count(held[model.value()]);
+    if (device.held(model) == Residency::kLoaded && !device.set_aside(model)) count(copies[model.value()]);
+  }
+}
+
+uint32_t Cluster::batch_index(DeviceId device, ModelId model, uint32_t batch_size) const {
+  const auto& sizes = runnable(device, model)->batch_sizes;
+  const auto found = std::find(sizes.begin(), sizes.end(), batch_size);
+  FOLIOT_CHECK(found != sizes.end());
+  return static_cast<uint32_t>(found - sizes.begin());
 }
 
 }  // namespace foliot

@@ -79,6 +79,8 @@ struct Cluster {
   std::span<const uint32_t> batch_sizes(DeviceId device_id, ModelId model_id) const {
     return kinds_[device(device_id).kind().value()].batch_sizes[model_id.value()];
   }
+  // Position of the batch size among those of the device's Runnable. REQUIRES: it is one of them.
+  uint32_t batch_index(DeviceId device, ModelId model, uint32_t batch_size) const;
   uint32_t pages(DeviceId device_id, ModelId model_id) const { return runnable(device_id, model_id)->pages; }
   // What should be of the model (controller/targets.h).
   const ModelTarget& target(ModelId model_id) const { return targets_[model_id.value()]; }
@@ -139,6 +141,8 @@ struct Cluster {
   bool has_able(ModelId model_id, const ModelTarget& target) const {
     return find_first_able(model_id, target).has_value();
   }
+  // Counts copies of all models that the device holds, as it becomes up or stops to be.
+  void count_copies(const DeviceModel& device, bool there);
   // REQUIRES: has_model(model_id).
   void set_target(ModelId model_id, const ModelTarget& target);
 

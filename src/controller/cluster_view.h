@@ -59,6 +59,8 @@ struct ClusterView {
 class ClusterViewSink {
  public:
   virtual ~ClusterViewSink() = default;
+  // False: it has no use for one now, and none is made.
+  virtual bool wants_view() { return true; }
   // `view` holds until this returns.
   virtual void on_view(const ClusterView& view) = 0;
 };

@@ -73,7 +73,7 @@ void ClusterViewObserver::on_completion(const Completion& completion, TimePoint 
 // ---- Views ----
 
 void ClusterViewObserver::on_time(TimePoint now) {
-  if (now - last_ < interval_) return;
+  if (now - last_ < interval_ || !sink_.wants_view()) return;
   view_.at = now;
   view_.interval = now - last_;
   last_ = now;

@@ -11,7 +11,9 @@ namespace {
 
 class Views : public ClusterViewSink {
  public:
+  bool wants_view() override { return wanted; }
   void on_view(const ClusterView& view) override { all.push_back(view); }
+  bool wanted = true;
   std::vector<ClusterView> all;
 };
 
@@ -66,6 +68,17 @@ class ClusterViewObserverTest : public ::testing::Test {
   Views views_;
   ClusterViewObserver observer_{cluster_, views_, at(0), ms(100)};
 };
+
+TEST_F(ClusterViewObserverTest, MakesViewsWhileTheyAreWanted) {
+  views_.wanted = false;
+  request(1, 0, 150);
+  EXPECT_TRUE(views_.all.empty());
+  views_.wanted = true;
+  request(2, 0, 160);
+  ASSERT_EQ(views_.all.size(), 1u);
+  EXPECT_EQ(views_.all[0].interval, ms(160)) << "since the last one";
+  EXPECT_EQ(views_.all[0].models[0].arrivals, 1u);
+}
 
 TEST_F(ClusterViewObserverTest, CountsWhatComesWaitsAndEnds) {
   for (uint64_t id = 1; id <= 5; ++id) request(id, 0, 10);

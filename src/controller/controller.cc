@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "controller/completions.h"
 #include "controller/task_router.h"
 
 namespace foliot {
@@ -16,19 +16,6 @@ namespace {
 // On behalf of a request that was refused, so many devices are asked whether it was for
 // nothing; the next request asks the next ones.
 constexpr uint32_t kDevicesDoubtedMax = 16;
-
-Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now) {
-  return {.id = request.id,
-          .model = request.model,
-          .task = request.task,
-          .payload = request.payload,
-          .refusal = reason,
-          .detail = {},
-          .arrival = request.arrival,
-          .deadline = request.answer_by(),
-          .finished = now,
-          .earliest_completion = earliest_completion};
-}
 
 }  // namespace
 
@@ -39,6 +26,7 @@ Controller::Controller(const ControllerOptions& options, const PolicyFactory& ma
       completions_(completions),
       cluster_(options.make_durations ? Cluster(options.make_durations()) : Cluster()),
       fair_share_(cluster_),
+      ability_(cluster_),
       requests_(options.queued_max, fair_share_),
       check_(cluster_, requests_),
       runs_(cluster_, *this, options.pipeline_slack) {
@@ -81,7 +69,7 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
   timing_changed(id, now);
   cluster_.load_back_off.forget_device(id);
   if (failure_detector_) failure_detector_->on_join(id, now);
-  count_copies(device, true);
+  cluster_.count_copies(device, true);
   for (const ModelId model : residents) put_forbidden_aside(id, model);
   device_changed({.device = id,
                   .joined = true,
@@ -106,18 +94,14 @@ void Controller::resume_device(DeviceId device, TimePoint now) {
   set_device_state(device, DeviceState::kUp, DeviceTrouble::kNone, now);
 }
 
-bool Controller::idle(DeviceId device) const {
-  bool idle = true;
-  actions_outstanding_.for_each([&](const Action& action) { idle = idle && action.device != device; });
-  return idle;
-}
+bool Controller::idle(DeviceId device) const { return actions_outstanding_.of_device(device).empty(); }
 
 void Controller::set_device_state(DeviceId id, DeviceState state, DeviceTrouble trouble, TimePoint now) {
   DeviceModel& device = cluster_.devices[id.value()];
   if (device.state() == state) return;
-  if (device.up()) count_copies(device, false);
+  if (device.up()) cluster_.count_copies(device, false);
   device.set_state(state);
-  if (device.up()) count_copies(device, true);
+  if (device.up()) cluster_.count_copies(device, true);
   device_changed({.device = id, .state = state, .trouble = trouble}, now);
 }
 
@@ -125,7 +109,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   DeviceModel& device = cluster_.devices[id.value()];
   if (device.state() == DeviceState::kLost) return;
   turn_now_ = now;
-  if (device.up()) count_copies(device, false);
+  if (device.up()) cluster_.count_copies(device, false);
   const std::vector<ModelId> held = device.loaded();
   // Batches that go on when their next INFER is sent have no action that is lost.
   std::vector<Action> unfinished;
@@ -137,13 +121,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   cluster_.durations().forget_device(id);
   device_changed({.device = id, .state = DeviceState::kLost, .trouble = trouble}, now);
 
-  // In the order of ids, so that the same events give the same completions.
-  std::vector<ActionId> outstanding;
-  actions_outstanding_.for_each([&](const Action& action) {
-    if (action.device == id) outstanding.push_back(action.id);
-  });
-  std::sort(outstanding.begin(), outstanding.end());
-  for (const ActionId action_id : outstanding) {
+  for (const ActionId action_id : actions_outstanding_.of_device(id)) {
     const Action& action = *actions_outstanding_.find(action_id);
     on_outcome({.action = action_id,
                 .type = action.type,
@@ -157,8 +135,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   }
   for (const Action& action : unfinished) refuse_rows(action, Refusal::kWorkerLost, TimePoint(), now);
   for (const ModelId model : held) continue_removal(model);
-  lost_at_.resize(cluster_.devices.size());
-  lost_at_[id.value()] = now;
+  ability_.on_lost(id, now);
   next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
   runs_.on_device_lost(id, now);
 }
@@ -183,17 +160,6 @@ void Controller::device_changed(const DeviceChange& change, TimePoint now) {
   if (tasks_ != nullptr) tasks_->on_devices_changed();
   policy_->on_device_changed(change.device, now);
   observe_pages(change.device);
-}
-
-void Controller::count_copies(const DeviceModel& device, bool there) {
-  const auto count = [there](uint32_t& copies) {
-    FOLIOT_CHECK(there || copies > 0);
-    copies += there ? 1 : -1;
-  };
-  for (const ModelId model : device.held()) {
-    count(cluster_.held[model.value()]);
-    if (device.held(model) == Residency::kLoaded && !device.set_aside(model)) count(cluster_.copies[model.value()]);
-  }
 }
 
 // ---- Models ----
@@ -311,6 +277,10 @@ void Controller::remove_task(ServedTaskId task) {
   for (Observer* observer : observers_) observer->on_task_removed(task);
 }
 
+void Controller::end_call(RequestId call) {
+  if (tasks_ != nullptr) tasks_->end_call(call);
+}
+
 // ---- Requests and turns ----
 
 void Controller::on_request(const Request& request, TimePoint now) {
@@ -333,11 +303,15 @@ void Controller::route(const Request& asked, TimePoint now) {
   if (route.chosen) return admit(request, now);
   request.sequence = next_sequence_++;
   for (Observer* observer : observers_) observer->on_request(request, now);
-  refuse_new(request, known ? Refusal::kUnmeetable : Refusal::kUnloaded, TimePoint(), now, route.detail);
+  Completion refusal = refusal_of(request, known ? Refusal::kUnmeetable : Refusal::kUnloaded, TimePoint(), now);
+  refusal.detail = route.detail;
+  refusal.unmet = route.unmet;
+  complete(refusal, now);
 }
 
 void Controller::admit(const Request& asked, TimePoint now) {
-  Request request = asked;
+  RequestTable::Entry entry{.request = asked, .admitted = now};
+  Request& request = entry.request;
   request.sequence = next_sequence_++;
   for (Observer* observer : observers_) observer->on_request(request, now);
   if (draining_) return refuse_new(request, Refusal::kDraining, TimePoint(), now);
@@ -345,15 +319,14 @@ void Controller::admit(const Request& asked, TimePoint now) {
     return refuse_new(request, Refusal::kUnloaded, TimePoint(), now);
   }
   if (!cluster_.devices.empty() && !cluster_.first_able(request.model)) {
-    return refuse_new(request, Refusal::kUnloaded, TimePoint(), now, unable_detail(request.model));
+    return refuse_new(request, Refusal::kUnloaded, TimePoint(), now, ability_.unable_detail(request.model));
   }
-  if (!has_able_device(request.model) || !could_serve(request.model, now))
+  if (!ability_.has_able_device(request.model) || !ability_.could_serve(request.model, now))
     return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
   if (const auto earliest = fair_share_.turn_away(request, now)) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
-  const bool cold = cluster_.copies[request.model.value()] == 0;
-  const RequestTable::Entry entry{.request = request, .admitted = now, .cold_start = cold};
+  entry.cold_start = cluster_.copies[request.model.value()] == 0;
   if (!requests_.make_room(entry)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   for (const QueueShares::Entry& evicted : requests_.evicted()) {
     withdraw(RequestId(evicted.id), Refusal::kOverload, now);
@@ -460,7 +433,7 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
   const ExecShape shape{.device = device,
                         .model = model,
                         .bucket = bucket,
-                        .batch_index = batch_index(device, model, batch_size),
+                        .batch_index = cluster_.batch_index(device, model, batch_size),
                         .width_index = width_index(lanes.count, own.lane_count())};
   Action action;  // without an initializer list, which would fill the room for rows with zeros
   begin_infer(action, device, model, bucket, batch_size, window, requests);
@@ -645,23 +618,10 @@ void Controller::load_over(const Action& action, const Outcome& outcome) {
   cluster_.durations().record_load(action.device, action.model, outcome.duration);
 }
 
-bool Controller::could_serve(ModelId model, TimePoint now) const {
-  if (cluster_.copies[model.value()] > 0 || !cluster_.load_back_off.has_failed(model)) return true;
-  return std::any_of(cluster_.devices.begin(), cluster_.devices.end(),
-                     [&](const DeviceModel& device) { return could_serve(device, model, now); });
-}
-
-// A device that is suspected or draining may be up again; a lost one has no pages.
-bool Controller::could_serve(const DeviceModel& device, ModelId model, TimePoint now) const {
-  if (device.set_aside(model) || !cluster_.may_place(device.id(), model)) return false;
-  if (device.held(model) != Residency::kAbsent) return true;
-  return device.pages_total() >= cluster_.pages(device.id(), model) && cluster_.may_load(device.id(), model, now);
-}
-
 // What no device holds and none may load (its package is damaged everywhere, say) will
 // not be served for a while: its requests are refused at once.
 void Controller::load_failed(const Action& action, TimePoint now) {
-  if (could_serve(action.model, now)) return;
+  if (ability_.could_serve(action.model, now)) return;
   withdraw_all([&](const Request& request) { return request.model == action.model; }, Refusal::kWorkerLost, now);
 }
 
@@ -670,10 +630,7 @@ void Controller::load_failed(const Action& action, TimePoint now) {
 void Controller::exec_failed(const Action& action, TimePoint now) {
   const DeviceModel& own = cluster_.device(action.device);
   if (own.held(action.model) != Residency::kLoaded || own.set_aside(action.model)) return;
-  const bool elsewhere = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    return device.id() != own.id() && device.up() && could_serve(device, action.model, now);
-  });
-  if (!elsewhere) return;
+  if (!ability_.could_serve_elsewhere(own.id(), action.model, now)) return;
   put_aside(own.id(), action.model);
   cluster_.load_back_off.on_failure(own.id(), action.model, now);
   policy_->on_device_changed(own.id(), now);
@@ -720,7 +677,7 @@ void Controller::record_exec(const Action& action, const Outcome& outcome) {
     if (failure_detector_) failure_detector_->on_exec(action.device, action.expected, outcome.duration, outcome.end);
     return;
   }
-  const uint32_t size = batch_index(action.device, action.model, action.batch_size);
+  const uint32_t size = cluster_.batch_index(action.device, action.model, action.batch_size);
   const uint32_t lane_count = cluster_.device(action.device).lane_count();
   const uint32_t width = width_index(action.lanes.count, lane_count);
   cluster_.durations().record_exec({action.device, action.model, action.bucket, size, width}, outcome.duration);
@@ -746,25 +703,12 @@ void Controller::refuse_failed(RequestId id, TimePoint now) {
 
 void Controller::row_over(const Action& action, const Outcome& outcome, uint32_t index, TimePoint now) {
   const RequestId id = action.rows[index].request;
-  if (!outcome.done()) return give_back(requests_.at(id), outcome.status, now);
-  if (outcome.unfed_rows[index]) return give_back(requests_.at(id), OutcomeStatus::kFailed, now);
-  const RequestTable::Entry row = requests_.take(id);
-  const Request& request = row.request;
-  Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), now);
-  if (now > request.answer_by()) {
-    completion.refusal = Refusal::kLate;
-    completion.earliest_completion = now;
+  if (!outcome.done() || outcome.unfed_rows[index]) {
+    RequestTable::Entry& entry = requests_.at(id);
+    if (perhaps_unattached(outcome, now)) ++entry.returns_uncounted;
+    return give_back(entry, outcome.done() ? OutcomeStatus::kFailed : outcome.status, now);
   }
-  completion.batch_size = action.batch_size;
-  completion.cold_start = row.cold_start;
-  completion.exec_start = outcome.start;
-  completion.input_duration = outcome.input_duration;
-  completion.exec_duration = outcome.duration;
-  completion.output_duration = outcome.output_duration;
-  completion.conditions = outcome.conditions[index];
-  completion.action = action.id;
-  completion.device = action.device;
-  complete(completion, now);
+  complete(answer_of(requests_.take(id), action, outcome, index, now), now);
 }
 
 // The worker refused the action that carried this request, failed, or was lost: it may
@@ -773,8 +717,9 @@ void Controller::give_back(RequestTable::Entry& entry, OutcomeStatus status, Tim
   const Request request = entry.request;
   const bool lost = status == OutcomeStatus::kLost || status == OutcomeStatus::kFailed;
   const bool removed = !cluster_.is_offered(request.model) || !cluster_.first_able(request.model);
-  const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
-  if (!draining_ && !removed && entry.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
+  const bool in_time = lost ? ability_.still_meetable(request, now) : now < request.deadline;
+  const bool again = entry.returns < options_.returns_max + entry.returns_uncounted;
+  if (!draining_ && !removed && again && in_time && ability_.could_serve(request.model, now)) {
     requests_.enqueue_again(entry);
     if (tasks_ != nullptr) tasks_->on_waiting(request);
     return policy_->on_request(request, now);
@@ -786,12 +731,10 @@ void Controller::give_back(RequestTable::Entry& entry, OutcomeStatus status, Tim
   complete(refusal_of(requests_.take(request.id).request, reason, TimePoint(), now), now);
 }
 
-bool Controller::still_meetable(const Request& request, TimePoint now) const {
-  return std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    if (!device.up() || !cluster_.may_place(device.id(), request.model)) return false;
-    const Duration exec = cluster_.durations().exec({device.id(), request.model, request.bucket, 0});
-    return now + device.delivery() + exec + cluster_.margin(device.id()) <= request.deadline;
-  });
+bool Controller::perhaps_unattached(const Outcome& outcome, TimePoint now) const {
+  const bool inputs_missing =
+      outcome.done() || (outcome.status == OutcomeStatus::kTooLate && outcome.ready == TimePoint());
+  return inputs_missing && now < cluster_.device(outcome.device).joined_at() + options_.attachment_wait;
 }
 
 // ---- Requests ----
@@ -834,21 +777,11 @@ void Controller::refuse_stranded(TimePoint now) {
   std::vector<bool> stranded(cluster_.models.size());
   for (uint32_t id = 0; id < stranded.size(); ++id) {
     if (!cluster_.has_model(ModelId(id))) continue;
-    const TimePoint until = lost_since(ModelId(id)) + options_.lost_devices_wait;
+    const TimePoint until = ability_.lost_since(ModelId(id)) + options_.lost_devices_wait;
     stranded[id] = now >= until;
     if (!stranded[id]) next_stranded_ = std::min(next_stranded_, until);
   }
   withdraw_all([&](const Request& request) { return stranded[request.model.value()]; }, Refusal::kWorkerLost, now);
-}
-
-TimePoint Controller::lost_since(ModelId model) const {
-  TimePoint since;
-  for (const DeviceModel& device : cluster_.devices) {
-    if (!cluster_.may_place(device.id(), model)) continue;
-    if (device.state() != DeviceState::kLost) return TimePoint::infinite_future();
-    if (device.id().value() < lost_at_.size()) since = std::max(since, lost_at_[device.id().value()]);
-  }
-  return since;
 }
 
 void Controller::observe_pages(DeviceId id) {
@@ -856,33 +789,6 @@ void Controller::observe_pages(DeviceId id) {
   for (Observer* observer : observers_) {
     observer->on_pages(id, device.pages_used(), device.pages_total());
   }
-}
-
-bool Controller::has_able_device(ModelId model) const {
-  const std::optional<DeviceId> first = cluster_.first_able(model);
-  if (!first) return false;
-  return std::any_of(cluster_.devices.begin() + first->value(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    return device.state() != DeviceState::kLost && cluster_.may_place(device.id(), model);
-  });
-}
-
-std::string Controller::unable_detail(ModelId id) const {
-  const ModelInfo& model = cluster_.model(id);
-  if (cluster_.has_able(id, ModelTarget()))
-    return "model '" + model.name + "' is not served: its target leaves it no device";
-  std::set<std::string> kinds;
-  for (const DeviceModel& device : cluster_.devices) kinds.insert(cluster_.kind_name(device.kind()));
-  std::string has;
-  for (const std::string& kind : kinds) has += (has.empty() ? "" : ", ") + kind;
-  return "model '" + model.name + "' is not served: it runs on devices of kind " + model.kinds() +
-         ", and the cluster has " + has;
-}
-
-uint32_t Controller::batch_index(DeviceId device, ModelId model, uint32_t batch_size) const {
-  const auto& sizes = cluster_.runnable(device, model)->batch_sizes;
-  const auto found = std::find(sizes.begin(), sizes.end(), batch_size);
-  FOLIOT_CHECK(found != sizes.end());
-  return static_cast<uint32_t>(found - sizes.begin());
 }
 
 }  // namespace foliot

@@ -28,6 +28,7 @@
 #include "controller/policy.h"
 #include "controller/proposal_check.h"
 #include "controller/request_table.h"
+#include "controller/serving_ability.h"
 #include "controller/targets.h"
 #include "controller/task_options.h"
 #include "core/observer.h"
@@ -48,6 +49,9 @@ struct ControllerOptions {
   DeviceTimingOptions timing;
   // How often a request may come back from a worker that refused its action.
   uint32_t returns_max = 3;
+  // Front ends attach to a worker once it has registered. Until then it refuses their
+  // requests, whose inputs do not come: for so long these refusals are not counted.
+  Duration attachment_wait = Duration::seconds(1);
   // Requests of a model of which all devices that can run it are lost are refused
   // (kWorkerLost) after so long: requests that have no deadline would wait for ever.
   Duration lost_devices_wait = Duration::seconds(10);
@@ -125,6 +129,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // As TaskSink.
   void add_task(std::shared_ptr<const TaskInfo> task);
   void remove_task(ServedTaskId task);
+  // Of a task: none of the call's rows comes any more. To be called where not all may have come.
+  void end_call(RequestId call);
   // As PipelineRuns.
   void end_runs(ModelId model, TimePoint now) { runs_.remove_model(model, now); }
   void hold_outputs(VisitOutputs& outputs) { runs_.hold_outputs(outputs); }
@@ -201,15 +207,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void set_device_state(DeviceId device, DeviceState state, DeviceTrouble trouble, TimePoint now);
   void check_devices(TimePoint now);
   void device_changed(const DeviceChange& change, TimePoint now);
-  // Whether a request could still be met by some device, if it were run at once.
-  bool still_meetable(const Request& request, TimePoint now) const;
-  // Of all models that the device holds, as it becomes up or stops to be.
-  void count_copies(const DeviceModel& device, bool there);
 
   void load_over(const Action& action, const Outcome& outcome);
-  // Whether some device holds the model or may load it, now or when it is up again.
-  bool could_serve(ModelId model, TimePoint now) const;
-  bool could_serve(const DeviceModel& device, ModelId model, TimePoint now) const;
   void load_failed(const Action& action, TimePoint now);
   void exec_failed(const Action& action, TimePoint now);
   void unload_set_aside(DeviceId device, ModelId model);
@@ -222,6 +221,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void row_over(const Action& action, const Outcome& outcome, uint32_t index, TimePoint now);
   void refuse_failed(RequestId id, TimePoint now);
   void give_back(RequestTable::Entry& entry, OutcomeStatus status, TimePoint now);
+  // Whether inputs that did not come may be those of a front end that is not attached to the worker yet.
+  bool perhaps_unattached(const Outcome& outcome, TimePoint now) const;
   // Completes a queued request that the policy knows nothing of (any more).
   void complete_refused(RequestId request, Refusal reason, TimePoint earliest_completion, TimePoint now);
   void complete(const Completion& completion, TimePoint now);
@@ -231,15 +232,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void observe_pages(DeviceId device);
   // What was measured of it, or whether it counts, has changed.
   void timing_changed(DeviceId device, TimePoint now);
-  uint32_t batch_index(DeviceId device, ModelId model, uint32_t batch_size) const;
   // Refuses what has waited for lost devices for too long, and notes when to look again.
   void refuse_stranded(TimePoint now);
-  // When the last device that can run the model was lost; infinite if one is not.
-  TimePoint lost_since(ModelId model) const;
-  // Whether some device that is not lost can run the model.
-  bool has_able_device(ModelId model) const;
-  // For people: why no device can run it, and what could.
-  std::string unable_detail(ModelId model) const;
 
   ControllerOptions options_;
   ActionSink& actions_;
@@ -249,15 +243,15 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   std::unique_ptr<Policy> policy_;
   std::optional<FailureDetector> failure_detector_;
   FairShare fair_share_;
+  ServingAbility ability_;
   RequestTable requests_;
   const ProposalCheck check_;
   PipelineRuns runs_;
   std::unique_ptr<TaskRouter> tasks_;  // null: there has been none
   ActionTable actions_outstanding_;
   uint64_t next_action_ = 1;
-  uint64_t next_sequence_ = 1;      // of requests
-  uint32_t next_doubted_ = 0;       // device
-  std::vector<TimePoint> lost_at_;  // by DeviceId, of those that are lost
+  uint64_t next_sequence_ = 1;  // of requests
+  uint32_t next_doubted_ = 0;   // device
   TimePoint next_stranded_ = TimePoint::infinite_future();
   uint64_t proposals_rejected_ = 0;
   bool draining_ = false;

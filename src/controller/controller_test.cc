@@ -1,130 +1,15 @@
-#include "controller/controller.h"
-
+// Requests, proposals, ranges and targets of a controller whose devices are well.
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <functional>
-#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
-#include "base/test_time.h"
 #include "controller/fake_duration_model.h"
+#include "controller/test_controller.h"
 
 namespace foliot {
 namespace {
-
-// A policy with the proposals of the test.
-class ScriptedPolicy : public Policy {
- public:
-  using Script = std::function<void(Dispatcher&)>;
-  void on_request(const Request& request, TimePoint) override { queued.push_back(request.id); }
-  void on_withdrawn(const Request& request, TimePoint) override { std::erase(queued, request.id); }
-  void on_outcome(const Action&, const Outcome&, TimePoint) override {}
-  void on_device_changed(DeviceId, TimePoint) override { ++device_changes; }
-  void on_target_changed(ModelId, TimePoint) override { ++target_changes; }
-  void on_model_added(const ModelInfo&, TimePoint) override {}
-  void on_model_removed(ModelId, TimePoint) override {}
-  TimePoint plan(TimePoint, Dispatcher& dispatcher) override {
-    if (script) std::exchange(script, nullptr)(dispatcher);
-    return TimePoint::infinite_future();
-  }
-  Script script;
-  std::deque<RequestId> queued;
-  int device_changes = 0;
-  int target_changes = 0;
-};
-
-class Sink : public ActionSink, public CompletionSink {
- public:
-  void send(const Action& action) override { actions.push_back(action); }
-  void complete(const Completion& completion) override {
-    EXPECT_TRUE(completions.emplace(completion.id, completion).second) << "answered twice";
-    answered.push_back(completion.id);
-  }
-  std::vector<Action> actions;
-  std::map<RequestId, Completion> completions;
-  std::vector<RequestId> answered;  // in this order
-};
-
-class ControllerTest : public ::testing::Test {
- protected:
-  ControllerTest() { make({.timing = {.margin_min = {}, .margin_fixed = ms(3)}}); }
-
-  void make(const ControllerOptions& options) {
-    sink_ = {};
-    controller_ = std::make_unique<Controller>(
-        options,
-        [this](const Cluster&) {
-          auto policy = std::make_unique<ScriptedPolicy>();
-          policy_ = policy.get();
-          return policy;
-        },
-        sink_, sink_);
-    controller_->add_device(4, at(0));
-    for (uint32_t id = 0; id < 2; ++id) {
-      auto model = std::make_shared<ModelInfo>();
-      model->id = ModelId(id);
-      model->only().batch_sizes = {1, 2};
-      model->only().pages = 3;
-      model->only().seed_load = ms(5);
-      model->buckets.resize(1);
-      model->only().seed_exec = {{ms(2), ms(3)}};
-      controller_->add_model(model, at(0));
-    }
-  }
-
-  void propose(const ScriptedPolicy::Script& script, TimePoint now = at(0)) {
-    policy_->script = script;
-    controller_->turn(now);
-  }
-  Verdict load(uint32_t model, uint32_t device = 0, TimePoint now = at(0)) {
-    Verdict verdict{};
-    propose([&](Dispatcher& d) { verdict = d.load(DeviceId(device), ModelId(model), {now, now + ms(100)}); }, now);
-    return verdict;
-  }
-  Verdict unload(uint32_t model) {
-    Verdict verdict{};
-    propose([&](Dispatcher& d) { verdict = d.unload(DeviceId(0), ModelId(model)); });
-    return verdict;
-  }
-  Verdict infer(std::vector<RequestId> requests, uint32_t model = 0, uint32_t batch_size = 1, uint32_t device = 0,
-                LaneInterval lanes = {}) {
-    Verdict verdict{};
-    propose([&](Dispatcher& d) {
-      verdict = d.infer(DeviceId(device), ModelId(model), BucketId(0), batch_size, lanes, requests, {at(0), at(100)});
-    });
-    return verdict;
-  }
-  void request(uint64_t id, uint32_t model = 0, TimePoint deadline = at(90)) {
-    controller_->on_request({.id = RequestId(id), .model = ModelId(model), .deadline = deadline}, at(0));
-  }
-  void outcome(OutcomeStatus status = OutcomeStatus::kDone, TimePoint end = at(10)) {
-    outcome_of(Action(sink_.actions.back()), status, end);
-  }
-  void outcome_of(const Action& action, OutcomeStatus status, TimePoint end) {
-    controller_->on_outcome({.action = action.id,
-                             .type = action.type,
-                             .device = action.device,
-                             .model = action.model,
-                             .status = status,
-                             .start = end - ms(2),
-                             .end = end,
-                             .duration = ms(2),
-                             .output_end = end},
-                            end);
-  }
-  void lose() { controller_->lose_device(DeviceId(0), DeviceTrouble::kLink, at(20)); }
-  void join(const std::vector<ModelId>& residents) { controller_->join_device(DeviceId(0), 4, residents, at(30)); }
-  void load_model(uint32_t model = 0, uint32_t device = 0) {
-    ASSERT_EQ(load(model, device), Verdict::kAccepted);
-    outcome();
-  }
-  const Completion& completion(uint64_t id) { return sink_.completions.at(RequestId(id)); }
-
-  Sink sink_;
-  ScriptedPolicy* policy_ = nullptr;
-  std::unique_ptr<Controller> controller_;
-};
 
 // Of model 0, which has four operators, on device 0.
 class RangesTest : public ControllerTest {
@@ -356,8 +241,24 @@ TEST_F(ControllerTest, WhatTheWorkerRefusedComesBackAFewTimes) {
   for (int i = 0; i < 4; ++i) {
     ASSERT_EQ(policy_->queued.back(), RequestId(1));
     ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
-    outcome(OutcomeStatus::kTooLate, at(20));
+    outcome(OutcomeStatus::kNoIoMemory, at(20));
   }
+  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+}
+
+// A front end attaches to a worker some milliseconds after the worker has registered.
+TEST_F(ControllerTest, InputsThatDoNotReachAWorkerThatHasJustJoinedDoNotEndARequest) {
+  request(1, 0, at(5000));
+  load_model();
+  const auto refused_at = [&](int64_t when) {
+    ASSERT_EQ(policy_->queued.back(), RequestId(1));
+    ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+    outcome(OutcomeStatus::kTooLate, at(when));
+  };
+  for (int i = 0; i < 10; ++i) refused_at(20 + i);
+  for (int i = 0; i < 3; ++i) refused_at(1000 + i);
+  EXPECT_TRUE(sink_.completions.empty()) << "it waits for a fourth attempt that counts";
+  refused_at(1003);
   EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
 }
 
@@ -478,147 +379,6 @@ TEST_F(ControllerTest, TargetsHoldForWhatADeviceBringsAndGoWithTheirModel) {
   EXPECT_EQ(controller_->cluster().target(ModelId(1)), ModelTarget());
   EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload);
   EXPECT_EQ(controller_->set_targets({{{ModelId(1), {}}}}, at(50)).code(), StatusCode::kNotFound);
-}
-
-// ---- Failures ----
-
-TEST_F(ControllerTest, AFailedRequestIsTriedAgainAFewTimes) {
-  request(1);
-  request(2, 0, at(24));  // no time is left for it
-  load_model();
-  ASSERT_EQ(infer({RequestId(1), RequestId(2)}, 0, 2), Verdict::kAccepted);
-  outcome(OutcomeStatus::kFailed, at(20));
-  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(sink_.completions.contains(RequestId(1)));
-    ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted) << "there is no other device";
-    outcome(OutcomeStatus::kFailed, at(20));
-  }
-  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
-}
-
-TEST_F(ControllerTest, WhatTheModelsOwnCodeFailedOnIsRefusedAndNotTriedAgain) {
-  controller_->add_device(4, at(0));
-  for (uint64_t id = 1; id <= 3; ++id) request(id);
-  load_model();
-  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
-  outcome(OutcomeStatus::kModelError, at(20));
-  EXPECT_EQ(completion(1).refusal, Refusal::kModelError);
-  EXPECT_EQ(controller_->cluster().copies[0], 1u) << "the device is well";
-
-  ASSERT_EQ(infer({RequestId(2), RequestId(3)}, 0, 2), Verdict::kAccepted);
-  const Action& both = sink_.actions.back();
-  Outcome some{.action = both.id, .type = both.type, .device = both.device, .model = both.model};
-  some.start = at(25);
-  some.end = some.output_end = at(30);
-  some.duration = Duration::seconds(1);
-  some.failed_rows.set(1);
-  const ExecShape shape{DeviceId(0), ModelId(0), BucketId(0), 1};
-  const Duration expected = controller_->cluster().durations().exec(shape);
-  controller_->on_outcome(some, at(30));
-  EXPECT_EQ(controller_->cluster().durations().exec(shape), expected) << "rows were computed alone";
-  EXPECT_TRUE(completion(2).served());
-  EXPECT_EQ(completion(3).refusal, Refusal::kModelError);
-}
-
-TEST_F(ControllerTest, ACopyThatFailsIsUnloadedWhereAnotherDeviceCouldServe) {
-  controller_->add_device(4, at(0));
-  for (uint64_t id = 1; id <= 3; ++id) request(id);
-  load_model();
-  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
-  ASSERT_EQ(infer({RequestId(2)}), Verdict::kAccepted);
-  const Action second = sink_.actions.back();
-  outcome_of(sink_.actions[1], OutcomeStatus::kFailed, at(10));
-  EXPECT_EQ(infer({RequestId(3)}), Verdict::kNotPlaced);
-  EXPECT_EQ(controller_->cluster().copies[0], 0u);
-  EXPECT_EQ(controller_->cluster().device(DeviceId(0)).free_pages(), 1u);
-  EXPECT_EQ(sink_.actions.size(), 3u) << "the second still runs";
-
-  outcome_of(second, OutcomeStatus::kDone, at(15));
-  EXPECT_TRUE(completion(2).served());
-  EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload);
-  EXPECT_EQ(controller_->cluster().device(DeviceId(0)).free_pages(), 4u);
-  outcome(OutcomeStatus::kDone, at(16));
-  EXPECT_EQ(load(0, 0, at(109)), Verdict::kBackingOff);
-  EXPECT_EQ(load(0, 0, at(110)), Verdict::kAccepted);
-
-  load_model(0, 1);
-  ASSERT_EQ(infer({RequestId(1)}, 0, 1, 1), Verdict::kAccepted);
-  outcome();
-  EXPECT_TRUE(completion(1).served());
-}
-
-TEST_F(ControllerTest, ACopyThatIsSetAsideIsGoneWithItsModelOrDevice) {
-  controller_->add_device(4, at(0));
-  request(1);
-  request(2);
-  load_model();
-  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
-  ASSERT_EQ(infer({RequestId(2)}), Verdict::kAccepted);
-  outcome_of(sink_.actions[1], OutcomeStatus::kFailed, at(10));
-  controller_->remove_model(ModelId(0), at(15));
-  EXPECT_FALSE(controller_->model_gone(ModelId(0)));
-  lose();
-  EXPECT_TRUE(controller_->model_gone(ModelId(0)));
-}
-
-TEST_F(ControllerTest, AFailedLoadEndsTheRequestsThatNoDeviceCouldServe) {
-  request(1);
-  ASSERT_EQ(load(0), Verdict::kAccepted);
-  outcome(OutcomeStatus::kFailed, at(10));
-  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
-  EXPECT_EQ(load(0, 0, at(109)), Verdict::kBackingOff);
-  EXPECT_EQ(controller_->proposals_rejected(), 1u);
-  request(2);
-  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost) << "at once, and without another LOAD";
-  request(3, 1);
-  EXPECT_EQ(controller_->queued(), 1u) << "other models wait for theirs";
-
-  controller_->on_request({.id = RequestId(4), .model = ModelId(0), .deadline = at(500)}, at(110));
-  EXPECT_EQ(controller_->queued(), 2u) << "it may be repaired";
-  ASSERT_EQ(load(0, 0, at(110)), Verdict::kAccepted);
-  outcome(OutcomeStatus::kFailed, at(120));
-  EXPECT_EQ(completion(4).refusal, Refusal::kWorkerLost);
-  EXPECT_EQ(load(0, 0, at(319)), Verdict::kBackingOff);
-  EXPECT_EQ(load(0, 0, at(320)), Verdict::kAccepted);
-}
-
-TEST_F(ControllerTest, AfterAFailedLoadRequestsWaitForADeviceThatCouldStillServe) {
-  controller_->add_device(4, at(0));
-  request(1);
-  ASSERT_EQ(load(0), Verdict::kAccepted);
-  outcome(OutcomeStatus::kFailed, at(10));
-  EXPECT_EQ(controller_->queued(), 1u);
-  ASSERT_EQ(load(0, 1, at(11)), Verdict::kAccepted);
-  request(2);
-  EXPECT_EQ(controller_->queued(), 2u) << "it is loading there";
-  outcome(OutcomeStatus::kFailed, at(20));
-  EXPECT_EQ(controller_->queued(), 0u);
-  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost);
-}
-
-TEST_F(ControllerTest, ThePolicyIsWokenWhenABackOffEnds) {
-  ASSERT_EQ(load(0), Verdict::kAccepted);
-  outcome(OutcomeStatus::kFailed, at(10));
-  EXPECT_EQ(controller_->turn(at(10)), at(110));
-  const int changes = policy_->device_changes;
-  EXPECT_TRUE(controller_->turn(at(110)).is_infinite());
-  EXPECT_EQ(policy_->device_changes, changes + 1);
-}
-
-TEST_F(ControllerTest, WhatHasFailedIsForgottenWithModelAndDevice) {
-  ASSERT_EQ(load(0), Verdict::kAccepted);
-  outcome(OutcomeStatus::kFailed, at(10));
-  ASSERT_EQ(load(1), Verdict::kAccepted);
-  outcome(OutcomeStatus::kFailed, at(10));
-  auto model = std::make_shared<ModelInfo>(controller_->cluster().model(ModelId(0)));
-  controller_->remove_model(ModelId(0), at(15));
-  controller_->add_model(model, at(15));
-  EXPECT_EQ(load(0, 0, at(16)), Verdict::kAccepted);
-  EXPECT_EQ(unload(0), Verdict::kInUse);
-  lose();
-  join({});
-  EXPECT_EQ(load(1, 0, at(30)), Verdict::kAccepted);
 }
 
 TEST_F(ControllerTest, ARunEndsInTheTurnInWhichItsVisitIsRefused) {
@@ -743,97 +503,6 @@ TEST_F(ControllerTest, DrainingRefusesWhatWaitsAndWhatComes) {
   EXPECT_EQ(completion(2).refusal, Refusal::kDraining);
 }
 
-// ---- Devices that come and go ----
-
-// Sees what the controller says of devices and of what they had to do.
-class Witness : public Observer {
- public:
-  void on_outcome(const Action&, const Outcome& outcome, TimePoint) override { statuses.push_back(outcome.status); }
-  void on_device(const DeviceChange& change, TimePoint) override { states.push_back(change.state); }
-  std::vector<OutcomeStatus> statuses;
-  std::vector<DeviceState> states;
-};
-
-TEST_F(ControllerTest, WhatALostDeviceHadIsPlannedAgainOrRefusedAtOnce) {
-  Witness witness;
-  controller_->add_observer(witness);
-  load_model();
-  request(1);
-  request(2, 0, at(24));  // no time is left for it
-  ASSERT_EQ(infer({RequestId(1), RequestId(2)}, 0, 2), Verdict::kAccepted);
-  controller_->add_device(4, at(15));  // where it could go on
-  policy_->queued.clear();
-  lose();
-  EXPECT_EQ(witness.statuses, (std::vector{OutcomeStatus::kDone, OutcomeStatus::kLost}));
-  EXPECT_EQ(witness.states, (std::vector{DeviceState::kUp, DeviceState::kLost}));
-  EXPECT_EQ(policy_->queued, std::deque{RequestId(1)});
-  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost);
-  EXPECT_EQ(controller_->actions_outstanding(), 0u);
-}
-
-TEST_F(ControllerTest, NothingIsPlacedOnALostDevice) {
-  request(1);
-  load_model();
-  lose();
-  const DeviceModel& device = controller_->cluster().device(DeviceId(0));
-  EXPECT_EQ(device.page_count(), 0u);
-  EXPECT_EQ(device.residency(ModelId(0)), Residency::kAbsent);
-  EXPECT_EQ(controller_->cluster().copies[0], 0u);
-  EXPECT_EQ(infer({RequestId(1)}), Verdict::kNotPlaced);
-  EXPECT_EQ(load(0), Verdict::kNoPages);
-  EXPECT_EQ(unload(0), Verdict::kNotPlaced);
-  request(2);
-  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost) << "there is no device at all";
-}
-
-TEST_F(ControllerTest, ADeviceJoinsWithWhatItsPagesHold) {
-  request(1);
-  load_model();
-  lose();
-  join({ModelId(1)});
-  EXPECT_EQ(controller_->cluster().copies[0], 0u);
-  EXPECT_EQ(controller_->cluster().copies[1], 1u);
-  EXPECT_EQ(controller_->cluster().device(DeviceId(0)).free_pages(), 1u);
-  EXPECT_EQ(load(0), Verdict::kNoPages);
-  request(3, 1);
-  ASSERT_EQ(infer({RequestId(3)}, 1), Verdict::kAccepted);
-  const ActionId answer = sink_.actions.back().id;
-  outcome(OutcomeStatus::kDone, at(40));
-  EXPECT_TRUE(completion(3).served());
-  EXPECT_EQ(completion(3).action, answer);
-}
-
-TEST_F(ControllerTest, ALostDeviceForgetsItsMeasurements) {
-  request(1);
-  load_model();
-  EXPECT_EQ(controller_->cluster().durations().load(DeviceId(0), ModelId(0)), ms(2));
-  lose();
-  EXPECT_EQ(controller_->cluster().durations().load(DeviceId(0), ModelId(0)), ms(5));
-}
-
-TEST_F(ControllerTest, ADrainingDeviceEndsWhatItHas) {
-  request(1);
-  request(2);
-  load_model();
-  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
-  controller_->drain_device(DeviceId(0), at(20));
-  EXPECT_EQ(infer({RequestId(2)}), Verdict::kNotPlaced);
-  EXPECT_FALSE(controller_->idle(DeviceId(0)));
-  outcome(OutcomeStatus::kDone, at(30));
-  EXPECT_TRUE(completion(1).served());
-  EXPECT_TRUE(controller_->idle(DeviceId(0)));
-  lose();
-  EXPECT_EQ(controller_->queued(), 1u) << "the other waits for a device";
-}
-
-TEST_F(ControllerTest, AModelThatIsRemovedIsGoneWithTheDeviceThatHeldIt) {
-  load_model();
-  controller_->remove_model(ModelId(0), at(15));
-  EXPECT_FALSE(controller_->model_gone(ModelId(0)));
-  lose();
-  EXPECT_TRUE(controller_->model_gone(ModelId(0)));
-}
-
 TEST_F(ControllerTest, TurnsDownWhatADeviceOfThatKindCannotRun) {
   const DeviceId gpu = controller_->add_device(10, at(0), "gpu");
   EXPECT_EQ(load(0, gpu.value()), Verdict::kNotRunnable);
@@ -890,32 +559,6 @@ TEST_F(ControllerTest, ADeviceTakesSoManyActionsOfEachKind) {
   EXPECT_EQ(controller_->proposals_rejected(), 2u);
   outcome();
   EXPECT_EQ(infer({RequestId(3)}, 0, 1, large.value()), Verdict::kAccepted);
-}
-
-// 10 s after the last of its devices was lost at 20 ms.
-TEST_F(ControllerTest, WhatWaitsForLostDevicesIsRefusedInTheEnd) {
-  const DeviceId other = controller_->add_device(4, at(0));
-  request(1);
-  lose();
-  controller_->lose_device(other, DeviceTrouble::kLink, at(3000));
-  EXPECT_LE(controller_->turn(at(9000)), at(10'020));
-  EXPECT_EQ(controller_->turn(at(10'020)), at(13'000));
-  EXPECT_EQ(controller_->queued(), 1u);
-  controller_->turn(at(13'000));
-  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
-}
-
-TEST_F(ControllerTest, WhatWaitsForADeviceThatComesBackIsKept) {
-  request(1);
-  lose();
-  join({});
-  controller_->turn(at(10'020));
-  EXPECT_EQ(controller_->queued(), 1u);
-  controller_->lose_device(DeviceId(0), DeviceTrouble::kLink, at(15'000));
-  controller_->turn(at(20'000));
-  EXPECT_EQ(controller_->queued(), 1u);
-  controller_->turn(at(25'000));
-  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
 }
 
 TEST_F(ControllerTest, ExpectsWhatTheDurationModelThatItWasGivenExpects) {

@@ -127,6 +127,7 @@ void DeviceModel::join(uint32_t page_count, uint32_t lane_count, std::span<const
   FOLIOT_CHECK(lane_count >= 1 && lane_count <= kLanesMax);
   FOLIOT_CHECK(context_count >= 1 && context_count <= kContextsMax);
   state_ = DeviceState::kUp;
+  joined_at_ = now;
   page_count_ = page_count;
   free_pages_ = page_count - pages_used;
   exec_.set_lane_count(lane_count);

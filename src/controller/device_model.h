@@ -85,6 +85,7 @@ class DeviceModel {
   KindId kind() const { return kind_; }  // never changes
   DeviceState state() const { return state_; }
   bool up() const { return state_ == DeviceState::kUp; }
+  TimePoint joined_at() const { return joined_at_; }
   uint32_t lane_count() const { return exec_.lane_count(); }
   LaneInterval all_lanes() const { return {0, lane_count()}; }
   const Contexts& contexts() const { return contexts_; }
@@ -179,6 +180,7 @@ class DeviceModel {
   DeviceId id_;
   KindId kind_;
   DeviceState state_ = DeviceState::kUp;
+  TimePoint joined_at_;
   uint32_t page_count_;
   // Below zero for as long as a LOAD that counted on a refused UNLOAD is under way.
   int64_t free_pages_;

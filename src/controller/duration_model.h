@@ -2,8 +2,9 @@
 // measured. Every policy and the controller ask it through the Cluster; which one
 // answers is chosen where the controller is made.
 //
-// An EXEC may take all lanes of a device or some. Seeds are of all lanes; what is expected
-// of a narrower EXEC of which nothing was measured is that it takes longer in proportion.
+// An EXEC may take all lanes of a device or some. Seeds are of all lanes; of a narrower EXEC it
+// is expected that it takes longer in proportion, until something was measured of any width but
+// all: then an implementation may expect less of widths of which nothing was measured.
 //
 // Contract, which each implementation passes as a suite
 // (controller/duration_model_conformance.h):
@@ -12,7 +13,8 @@
 //    what they derived from it for as long as revision() of the model stands and nothing
 //    was recorded of that device and model.
 //  - What is recorded of one device, model, bucket or width changes nothing of another
-//    device's model, of another bucket or of another width.
+//    device's model, of another bucket or of another width, but for widths of which nothing was
+//    measured on devices of several lanes.
 //  - doubt() never raises an expectation, and often enough repeated it lowers any that
 //    nothing measures. An expectation that is too high would confirm itself: what is
 //    thought to take too long is refused, never runs, and is never measured again.
@@ -83,8 +85,8 @@ class DurationModel {
       for (const ExecSegment& segment : groups[i]) durations[i] += segment.alone;
     }
   }
-  // Another number after every change of expected EXECs but by record_exec() and doubt(),
-  // which change those of one model.
+  // Another number after every change of expected EXECs but those of one model, by record_exec()
+  // and doubt().
   virtual uint64_t revision() const = 0;
   // Another number after every change of the model's expected EXECs but by record_exec(),
   // which changes those of one device.

@@ -26,8 +26,9 @@ class RequestTable {
     TimePoint admitted{};
     bool waits = true;  // for an action
     bool cold_start = false;
-    uint32_t returns = 0;  // from workers that refused its action
-    Duration work;         // of the fair share
+    uint32_t returns = 0;            // from workers that refused its action
+    uint32_t returns_uncounted = 0;  // of these: from workers that could not have its inputs yet
+    Duration work;                   // of the fair share
     bool evicted = false;
   };
 

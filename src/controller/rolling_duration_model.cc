@@ -18,11 +18,12 @@ constexpr int64_t kFloorShare = 16;
 bool RollingProfile::record(Duration measured) {
   const Duration before = estimate_;
   const Duration forgotten = std::exchange(last_[next_], measured);
-  next_ = next_ + 1 < kWindow ? next_ + 1 : 0;
+  measured_ = true;
+  next_ = next_ + 1u < kWindow ? next_ + 1 : 0;
   if (count_ == kWindow && forgotten < before) {
     estimate_ = std::max(before, measured);
   } else {
-    count_ = std::min(count_ + 1, kWindow);
+    count_ = std::min<uint16_t>(count_ + 1, kWindow);
     estimate_ = *std::max_element(last_.begin(), last_.begin() + count_);
   }
   return estimate_ != before;
@@ -53,7 +54,7 @@ uint32_t RollingDurationModel::group(KindId kind, uint32_t lanes) {
     if (groups_[found].kind == kind && groups_[found].lanes == lanes) return found;
   }
   const auto added = static_cast<uint32_t>(groups_.size());
-  groups_.push_back({kind, lanes});
+  groups_.push_back({.kind = kind, .lanes = lanes});
   seeds_.emplace_back();
   if (lanes == 1) return added;
   const uint32_t narrow = group(kind, 1);
@@ -61,7 +62,7 @@ uint32_t RollingDurationModel::group(KindId kind, uint32_t lanes) {
     const ModelProfiles& profiles = seeds_[narrow][model].profiles;
     if (profiles.sizes.empty()) continue;
     Seeds& seeds = seed_slot(added, ModelId(model));
-    seeds.profiles = widened(profiles, lanes);
+    seeds.profiles = widened(profiles, groups_[added]);
     seeds.beliefs.resize(size_t{width_count(lanes)} * profiles.buckets);
   }
   return added;
@@ -83,7 +84,7 @@ void RollingDurationModel::add_model(const ModelInfo& model, std::span<const Kin
   for (size_t i = 0; i < kinds.size(); ++i) {
     group(kinds[i], 1);
     for (uint32_t g = 0; g < groups_.size(); ++g) {
-      if (groups_[g].kind == kinds[i]) seed_slot(g, model.id) = seeds_of(model.runnables[i], groups_[g].lanes);
+      if (groups_[g].kind == kinds[i]) seed_slot(g, model.id) = seeds_of(model.runnables[i], groups_[g]);
     }
   }
   doubts_.resize(models_);
@@ -118,17 +119,17 @@ void RollingDurationModel::extend_model(const ModelInfo& model, std::span<const 
 
 void RollingDurationModel::extend_group(uint32_t group, ModelId model, const Runnable& runnable) {
   Seeds& seeds = seed_slot(group, model);
-  const ModelProfiles larger = seed(runnable, groups_[group].lanes);
+  const ModelProfiles larger = seed(runnable, groups_[group]);
   if (seeds.profiles.sizes.empty()) {
-    seeds = seeds_of(runnable, groups_[group].lanes);
+    seeds = seeds_of(runnable, groups_[group]);
   } else {
-    seeds.profiles.extend(larger);
+    seeds.profiles.extend(larger, groups_[group]);
   }
   for (uint32_t device = 0; device < places_.size(); ++device) {
     if (device_groups_[device] != group) continue;
     Place* own = places_[device].find(model);
     if (own == nullptr) continue;
-    measured_[own->profiles].extend(larger);
+    measured_[own->profiles].extend(larger, groups_[group]);
     *own = place_at(own->profiles);
   }
 }
@@ -167,10 +168,49 @@ void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured
   if (batch_index == 0) {
     Seeds& seeds = seed_slot(device_groups_[device.value()], model);
     Duration& floor = seeds.beliefs[size_t{width_index} * own_place.buckets + bucket.value()].floor;
-    const Duration raised = floor == Duration() ? seeds.profiles.exec[at].estimate() : floor + floor / kFloorShare;
+    const Duration raised = floor == Duration() ? seeds.profiles.estimates[1 + at] : floor + floor / kFloorShare;
     floor = std::min(measured, raised);
   }
-  if (own_place.exec[at].record(measured)) measured_[own_place.profiles].update_estimates(width_index, bucket);
+  ModelProfiles& profiles = measured_[own_place.profiles];
+  const bool first = !own_place.exec[at].measured();
+  const bool changed = own_place.exec[at].record(measured);
+  const Group& group = groups_[device_groups_[device.value()]];
+  if (first || changed) profiles.update_estimates(bucket, group);
+  if (first && group.lanes > 1) learn_scaling(shape, profiles);
+}
+
+void RollingDurationModel::learn_scaling(const ExecShape& shape, const ModelProfiles& profiles) {
+  const uint32_t id = device_groups_[shape.device.value()];
+  Group& group = groups_[id];
+  const auto profile = [&](uint32_t width) -> const RollingProfile& {
+    return profiles.exec[profiles.position(width, shape.bucket) + shape.batch_index];
+  };
+  const Duration own = profile(shape.width_index).estimate();
+  bool changed = false;
+  for (uint32_t wider = shape.width_index; wider != 0;) {
+    wider = WidthScaling::next_wider(wider, group.lanes);
+    if (!profile(wider).measured()) continue;
+    changed |= group.scaling.record(shape.width_index, own, wider, profile(wider).estimate());
+    break;
+  }
+  for (uint32_t width = shape.width_index == 0 ? profiles.widths() : shape.width_index; --width > 0;) {
+    if (!profile(width).measured()) continue;
+    changed |= group.scaling.record(width, profile(width).estimate(), shape.width_index, own);
+    break;
+  }
+  if (changed) update_group(id);
+}
+
+void RollingDurationModel::update_group(uint32_t group) {
+  for (Seeds& seeds : seeds_[group]) {
+    if (!seeds.profiles.sizes.empty()) seeds.profiles.update_all_estimates(groups_[group]);
+  }
+  for (uint32_t device = 0; device < places_.size(); ++device) {
+    if (device_groups_[device] != group) continue;
+    places_[device].for_each(
+        [&](ModelId, const Place& place) { measured_[place.profiles].update_all_estimates(groups_[group]); });
+  }
+  ++revision_;
 }
 
 // Of all devices: which of them a policy judged the request by is not known.
@@ -189,8 +229,11 @@ void RollingDurationModel::doubt(uint32_t group, ModelId model, BucketId bucket,
     belief.next_doubt = now + kDoubtInterval;
     belief.floor -= belief.floor / kFloorShare;
     const auto doubt_one = [&](ModelProfiles& profiles) {
-      profiles.exec[profiles.position(width, bucket)].doubt(belief.floor);
-      profiles.update_estimates(width, bucket);
+      const size_t at = profiles.position(width, bucket);
+      // What is expected by other widths is from now on a limit.
+      if (width > 0 && !profiles.exec[at].measured()) profiles.exec[at] = RollingProfile(profiles.estimates[1 + at]);
+      profiles.exec[at].doubt(belief.floor);
+      profiles.update_estimates(bucket, groups_[group]);
     };
     doubt_one(seeds.profiles);
     for (uint32_t device = 0; device < places_.size(); ++device) {
@@ -201,28 +244,47 @@ void RollingDurationModel::doubt(uint32_t group, ModelId model, BucketId bucket,
   ++doubts_[model.value()];
 }
 
-void RollingDurationModel::ModelProfiles::update_estimates(uint32_t width_index, BucketId bucket) {
-  const size_t first = position(width_index, bucket);
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    Duration estimate = exec[first + i].estimate();
-    if (i > 0) {
-      const int64_t rows = sizes[i];
-      const int64_t smaller_rows = sizes[i - 1];
-      estimate = std::min(estimate, estimates[first + i] * (5 * rows) / (4 * smaller_rows));
+// From the widest on: what is expected of a width follows from the next wider one.
+void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket, const Group& group) {
+  for (uint32_t n = widths(); n > 0; --n) {
+    const uint32_t width = n % widths();
+    const size_t first = 1 + position(width, bucket);
+    for (uint32_t i = 0; i < sizes.size(); ++i) {
+      Duration estimate = expected(width, bucket, i, group);
+      if (i > 0) {
+        const int64_t rows = sizes[i];
+        const int64_t smaller_rows = sizes[i - 1];
+        estimate = std::min(estimate, estimates[first + i - 1] * (5 * rows) / (4 * smaller_rows));
+      }
+      estimates[first + i] = estimate;
     }
-    estimates[1 + first + i] = estimate;
   }
 }
 
-void RollingDurationModel::ModelProfiles::update_all_estimates() {
+Duration RollingDurationModel::ModelProfiles::expected(uint32_t width_index, BucketId bucket, uint32_t batch_index,
+                                                       const Group& group) const {
+  const RollingProfile& own = exec[position(width_index, bucket) + batch_index];
+  if (own.measured() || group.lanes == 1) return own.estimate();
+  Duration expected = own.estimate();
+  if (width_index > 0) {
+    const uint32_t wider = WidthScaling::next_wider(width_index, group.lanes);
+    const Duration on_wider = estimates[1 + position(wider, bucket) + batch_index];
+    expected = std::min(expected, group.scaling.narrower(width_index, on_wider));
+  }
+  for (uint32_t width = 1; width < (width_index == 0 ? widths() : width_index); ++width) {
+    const RollingProfile& narrower = exec[position(width, bucket) + batch_index];
+    if (narrower.measured()) expected = std::min(expected, narrower.estimate());
+  }
+  return expected;
+}
+
+void RollingDurationModel::ModelProfiles::update_all_estimates(const Group& group) {
   estimates.resize(1 + exec.size());
   estimates[0] = load.estimate();
-  for (uint32_t width = 0; width < widths(); ++width) {
-    for (uint16_t bucket = 0; bucket < buckets; ++bucket) update_estimates(width, BucketId(bucket));
-  }
+  for (uint16_t bucket = 0; bucket < buckets; ++bucket) update_estimates(BucketId(bucket), group);
 }
 
-void RollingDurationModel::ModelProfiles::extend(const ModelProfiles& larger) {
+void RollingDurationModel::ModelProfiles::extend(const ModelProfiles& larger, const Group& group) {
   FOLIOT_CHECK(std::ranges::mismatch(sizes, larger.sizes).in1 == sizes.end());
   ModelProfiles extended = larger;
   extended.load = load;
@@ -234,16 +296,16 @@ void RollingDurationModel::ModelProfiles::extend(const ModelProfiles& larger) {
       }
     }
   }
-  extended.update_all_estimates();
+  extended.update_all_estimates(group);
   *this = std::move(extended);
 }
 
-RollingDurationModel::Seeds RollingDurationModel::seeds_of(const Runnable& runnable, uint32_t lanes) {
-  return {.profiles = seed(runnable, lanes),
-          .beliefs = std::vector<Belief>(width_count(lanes) * runnable.seed_exec.size())};
+RollingDurationModel::Seeds RollingDurationModel::seeds_of(const Runnable& runnable, const Group& group) {
+  return {.profiles = seed(runnable, group),
+          .beliefs = std::vector<Belief>(width_count(group.lanes) * runnable.seed_exec.size())};
 }
 
-RollingDurationModel::ModelProfiles RollingDurationModel::seed(const Runnable& runnable, uint32_t lanes) {
+RollingDurationModel::ModelProfiles RollingDurationModel::seed(const Runnable& runnable, const Group& group) {
   ModelProfiles profiles{.load = RollingProfile(runnable.seed_load),
                          .sizes = runnable.batch_sizes,
                          .buckets = static_cast<uint32_t>(runnable.seed_exec.size())};
@@ -251,18 +313,12 @@ RollingDurationModel::ModelProfiles RollingDurationModel::seed(const Runnable& r
     FOLIOT_CHECK(seeds.size() == runnable.batch_sizes.size());
     for (const Duration duration : seeds) profiles.exec.emplace_back(duration);
   }
-  return widened(std::move(profiles), lanes);
+  return widened(std::move(profiles), group);
 }
 
-RollingDurationModel::ModelProfiles RollingDurationModel::widened(ModelProfiles profiles, uint32_t lanes) {
-  const size_t all_lanes = profiles.exec.size();
-  profiles.exec.reserve(all_lanes * width_count(lanes));
-  for (uint32_t width = 1; width < width_count(lanes); ++width) {
-    for (size_t i = 0; i < all_lanes; ++i) {
-      profiles.exec.emplace_back(profiles.exec[i].estimate() * lanes / width_at(width, lanes));
-    }
-  }
-  profiles.update_all_estimates();
+RollingDurationModel::ModelProfiles RollingDurationModel::widened(ModelProfiles profiles, const Group& group) {
+  profiles.exec.resize(profiles.exec.size() * width_count(group.lanes), RollingProfile(Duration::max()));
+  profiles.update_all_estimates(group);
   return profiles;
 }
 

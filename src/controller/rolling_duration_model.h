@@ -3,7 +3,9 @@
 // section 5.3: "action profiles").
 //
 // The estimate is a high quantile of the last kWindow durations; before the
-// first one, the seed profile made at compile time.
+// first one, the seed profile made at compile time. That is of all lanes. On a width that was
+// not measured a batch takes as long as on the next wider one, times what that step cost other
+// models of the same devices (width_scaling.h), and no longer than was measured on fewer lanes.
 //
 // Doubted often enough, an estimate lets a request pass that shows what is true. What has
 // lately been measured on any device is doubted less: mostly it is true, and the request
@@ -25,7 +27,9 @@
 #include "base/time.h"
 #include "controller/duration_model.h"
 #include "controller/overlap_predictor.h"
+#include "controller/width_scaling.h"
 #include "core/ids.h"
+#include "core/lanes.h"
 #include "core/model_info.h"
 
 namespace foliot {
@@ -43,11 +47,14 @@ class RollingProfile {
   // leaves `floor`.
   void doubt(Duration floor);
   Duration estimate() const { return estimate_; }
+  // Whether anything was ever recorded.
+  bool measured() const { return measured_; }
 
  private:
   Duration estimate_;
-  uint32_t count_ = 0;
-  uint32_t next_ = 0;
+  uint16_t count_ = 0;
+  uint16_t next_ = 0;
+  bool measured_ = false;
   std::array<Duration, kWindow> last_;
 };
 
@@ -93,22 +100,31 @@ class RollingDurationModel final : public DurationModel {
   void doubt(ModelId model, BucketId bucket, TimePoint now) override;
 
  private:
+  // Devices of which the same is expected before they are measured.
+  struct Group {
+    KindId kind;
+    uint32_t lanes = 1;
+    WidthScaling scaling{lanes};
+  };
   struct ModelProfiles {
     RollingProfile load;
     std::vector<uint32_t> sizes;
     uint32_t buckets = 0;
     std::vector<RollingProfile> exec;  // [(width_index * buckets + bucket) * sizes.size() + batch_index]
-    // Of LOAD, and then of `exec`: each of these within reach of its smaller size.
+    // Of LOAD, and then of `exec`: each of these within reach of its smaller size, and, if it
+    // was not measured, of its wider width.
     std::vector<Duration> estimates;
     // In `exec`, of the smallest size.
     size_t position(uint32_t width_index, BucketId bucket) const {
       return (size_t{width_index} * buckets + bucket.value()) * sizes.size();
     }
     uint32_t widths() const { return static_cast<uint32_t>(exec.size() / (buckets * sizes.size())); }
-    void update_estimates(uint32_t width_index, BucketId bucket);
-    void update_all_estimates();
+    void update_estimates(BucketId bucket, const Group& group);
+    void update_all_estimates(const Group& group);
+    // Expected of a batch by its own width, or by others that were measured.
+    Duration expected(uint32_t width_index, BucketId bucket, uint32_t batch_index, const Group& group) const;
     // Becomes what `larger` is, of which the first sizes are these.
-    void extend(const ModelProfiles& larger);
+    void extend(const ModelProfiles& larger, const Group& group);
   };
   // Of one device and model, once it was measured there. With its key in half a line of the
   // processor's caches.
@@ -118,11 +134,6 @@ class RollingDurationModel final : public DurationModel {
     uint32_t profiles = 0;  // position of all in measured_
     uint16_t sizes = 0;     // of batches
     uint16_t buckets = 0;
-  };
-  // Devices of which the same is expected before they are measured.
-  struct Group {
-    KindId kind;
-    uint32_t lanes = 1;
   };
   // What is known of EXEC of one row of a model and bucket at one width, of all devices of
   // one group.
@@ -137,10 +148,15 @@ class RollingDurationModel final : public DurationModel {
     ModelProfiles profiles;       // without sizes: it cannot run the model
     std::vector<Belief> beliefs;  // [width_index * buckets + bucket]
   };
-  static ModelProfiles seed(const Runnable& runnable, uint32_t lanes);
-  // What is expected of a device of one lane, for one of so many.
-  static ModelProfiles widened(ModelProfiles profiles, uint32_t lanes);
-  static Seeds seeds_of(const Runnable& runnable, uint32_t lanes);
+  static ModelProfiles seed(const Runnable& runnable, const Group& group);
+  // What is expected of a device of one lane, for one of a group.
+  static ModelProfiles widened(ModelProfiles profiles, const Group& group);
+  static Seeds seeds_of(const Runnable& runnable, const Group& group);
+  // The batch was measured for the first time on this width: adds to the group's scaling how long it took
+  // beside the next wider one and the next narrower one on which it was measured.
+  void learn_scaling(const ExecShape& shape, const ModelProfiles& profiles);
+  // Of all models and devices of the group: its scaling has changed.
+  void update_group(uint32_t group);
   // Finds it or makes it; that of one lane comes first.
   uint32_t group(KindId kind, uint32_t lanes);
   void extend_group(uint32_t group, ModelId model, const Runnable& runnable);

@@ -145,5 +145,87 @@ TEST(RollingDurationModelTest, KeepsWhatWasMeasuredWhenAModelComesToHaveMoreBatc
   EXPECT_DEATH(durations.extend_model(model, kOneKind), "sizes");
 }
 
+// ---- Widths that were not measured ----
+
+// Three models of 8 ms and two batch sizes, on two devices of four lanes.
+class WidthsTest : public testing::Test {
+ protected:
+  WidthsTest() {
+    for (uint32_t device = 0; device < 2; ++device) {
+      durations_.add_device(KindId());
+      durations_.set_lane_count(DeviceId(device), 4);
+    }
+    for (uint32_t id = 0; id < 3; ++id) {
+      ModelInfo model;
+      model.id = ModelId(id);
+      model.only().batch_sizes = {1, 8};
+      model.buckets.resize(1);
+      model.only().seed_exec = {{ms(8), ms(48)}};
+      durations_.add_model(model, kOneKind);
+    }
+  }
+  static Duration ms(int64_t n) { return Duration::milliseconds(n); }
+  void measure(uint32_t model, uint32_t width, int64_t n) {
+    durations_.record_exec({DeviceId(0), ModelId(model), BucketId(0), 0, width_index(width, 4)}, ms(n));
+  }
+  Duration exec(uint32_t device, uint32_t model, uint32_t width, uint32_t batch_index = 0) const {
+    return durations_.exec({DeviceId(device), ModelId(model), BucketId(0), batch_index, width_index(width, 4)});
+  }
+
+  RollingDurationModel durations_;
+};
+
+TEST_F(WidthsTest, AWidthFollowsTheNextWiderOneThatWasMeasured) {
+  measure(0, 4, 12);
+  EXPECT_EQ(exec(0, 0, 2), ms(24));
+  EXPECT_EQ(exec(0, 0, 1), ms(48));
+  measure(0, 2, 14);
+  EXPECT_EQ(exec(0, 0, 2), ms(14));
+  EXPECT_EQ(exec(0, 0, 1), ms(28));
+  EXPECT_EQ(exec(0, 0, 4), ms(12));
+}
+
+TEST_F(WidthsTest, WhatAStepCostsOneModelIsExpectedOfOthers) {
+  measure(0, 4, 8);
+  const uint64_t revision = durations_.revision();
+  measure(0, 2, 10);
+  EXPECT_NE(durations_.revision(), revision);
+  for (uint32_t device = 0; device < 2; ++device) {
+    EXPECT_EQ(exec(device, 1, 2), ms(10));
+    EXPECT_EQ(exec(device, 1, 2, 1), ms(60));
+    EXPECT_EQ(exec(device, 1, 1), ms(20));
+    EXPECT_EQ(exec(device, 1, 4), ms(8));
+  }
+  measure(0, 1, 15);
+  EXPECT_EQ(exec(1, 2, 1), ms(15));
+}
+
+TEST_F(WidthsTest, WhatWasMeasuredDoesNotFollowOthers) {
+  measure(0, 2, 16);
+  measure(0, 4, 8);
+  measure(1, 4, 8);
+  measure(1, 2, 10);
+  EXPECT_EQ(exec(0, 0, 2), ms(16));
+  EXPECT_EQ(exec(0, 1, 2), ms(10));
+  EXPECT_EQ(exec(0, 2, 2), ms(16)) << "the largest ratio counts";
+}
+
+TEST_F(WidthsTest, MoreLanesAreNotExpectedToTakeLonger) {
+  measure(0, 1, 6);
+  EXPECT_EQ(exec(0, 0, 2), ms(6));
+  EXPECT_EQ(exec(0, 0, 4), ms(6));
+  EXPECT_EQ(exec(1, 0, 4), ms(8)) << "another device";
+  measure(0, 4, 8);
+  EXPECT_EQ(exec(0, 0, 4), ms(8));
+}
+
+TEST_F(WidthsTest, DoubtsLowerAWidthThatWasNotMeasured) {
+  TimePoint now;
+  for (int i = 0; i < 30; ++i) durations_.doubt(ModelId(0), BucketId(0), now += Duration::seconds(1));
+  EXPECT_LT(exec(0, 0, 1), ms(1));
+  measure(0, 1, 30);
+  EXPECT_EQ(exec(0, 0, 1), ms(30));
+}
+
 }  // namespace
 }  // namespace foliot

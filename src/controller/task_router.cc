@@ -147,10 +147,10 @@ void TaskRouter::follow_durations(Served& served) {
         cluster_.devices, [&](const DeviceModel& each) { return each.up() && each.kind() == entry.kind; });
     if (device == cluster_.devices.end()) continue;
     const std::span<const Duration> execs = cluster_.durations().execs(device->id(), entry.model, BucketId(), 0);
-    std::vector<Duration> latencies(execs.begin(), execs.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                                       execs.size(), entry.seeds.latencies.size())));
+    const size_t sizes = entry.seeds.latencies.size();
+    if (execs.size() < sizes) continue;
+    std::vector<Duration> latencies(execs.begin(), execs.begin() + static_cast<std::ptrdiff_t>(sizes));
     for (Duration& latency : latencies) latency = at_least_something(latency);
-    if (latencies.size() != entry.seeds.latencies.size()) continue;
     served.registry.set_profile(entry.variant, latencies, cluster_.durations().load(device->id(), entry.model));
   }
 }
@@ -246,7 +246,8 @@ TaskRouter::Route TaskRouter::first_to_answer(Served& served, const VariantRequi
   }
   return {.model = served.info->variants.back().model->id,
           .detail = fmt::format("task '{}' has no variant with an accuracy of at least {} now", served.info->name,
-                                asked.accuracy)};
+                                asked.accuracy),
+          .unmet = UnmetRequirement::kAccuracy};
 }
 
 TaskRouter::Route TaskRouter::refuse(const Served& served, const VariantRequirements& asked) {
@@ -264,7 +265,8 @@ TaskRouter::Route TaskRouter::refuse(const Served& served, const VariantRequirem
           "'{}': accuracy {}, ${:.3g}",
           served.info->name, asked.accuracy, dollars(asked.cost_picodollars),
           served.registry.variant(nearest->variant).name, served.registry.variant(nearest->variant).accuracy,
-          dollars(cost_of(*nearest)))};
+          dollars(cost_of(*nearest))),
+      .unmet = UnmetRequirement::kCost};
 }
 
 std::string TaskRouter::unmeetable_detail(const Request& request) const {

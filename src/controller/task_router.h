@@ -67,9 +67,12 @@ class TaskRouter {
     ModelId model;
     bool chosen = false;
     std::string detail{};  // of a refusal: why, for people
+    UnmetRequirement unmet = UnmetRequirement::kNone;
   };
   // REQUIRES: serves(request).
   Route route(const Request& request, TimePoint now);
+  // No row of this call comes any more.
+  void end_call(RequestId call) { calls_.erase(call); }
   // Why a request of a task was refused as kUnmeetable: what its variant would have taken.
   std::string unmeetable_detail(const Request& request) const;
 

@@ -166,6 +166,25 @@ TEST_F(TaskRouterTest, RowsOfACallGetOneVariant) {
   }
 }
 
+TEST_F(TaskRouterTest, ACallThatEndsBeforeItsLastRowIsForgotten) {
+  load_all();
+  const auto ask_row = [&](uint64_t row, double accuracy) {
+    controller_->on_request({.id = RequestId(100 + row),
+                             .task = kTask,
+                             .requirements = {.accuracy = accuracy},
+                             .call = RequestId(101),
+                             .call_rows = 3,
+                             .arrival = at(0),
+                             .deadline = at(90)},
+                            at(0));
+    return policy_->queued.back().model;
+  };
+  EXPECT_EQ(ask_row(1, 0), kThrifty);
+  EXPECT_EQ(ask_row(2, 0.9), kThrifty) << "as the first";
+  controller_->end_call(RequestId(101));
+  EXPECT_EQ(ask_row(3, 0.9), kExact) << "a choice of its own";
+}
+
 TEST_F(TaskRouterTest, WhatIsNotLoadedAnswersIfThereIsTimeToLoad) {
   EXPECT_EQ(asked(ms(150)), kQuick) << "with its LOAD it answers first";
   load(kExact);
@@ -218,6 +237,7 @@ TEST_F(TaskRouterTest, AnImpossibleCostNamesTheNearest) {
   EXPECT_EQ(asked(ms(90), {.accuracy = 0.8, .cost_nanodollars_most = 10}), ModelId(99));
   EXPECT_EQ(last_completion().refusal, Refusal::kUnmeetable);
   EXPECT_EQ(last_completion().model, kExact);
+  EXPECT_EQ(last_completion().unmet, UnmetRequirement::kCost);
   EXPECT_THAT(last_completion().detail, HasSubstr("the nearest is 'exact': accuracy 0.9, $5.56e-06"));
 }
 
@@ -227,6 +247,7 @@ TEST_F(TaskRouterTest, AnUnmeetableRequestNamesItsVariant) {
   propose([&](Dispatcher& d) { d.refuse(RequestId(last_id_), Refusal::kUnmeetable, at(4)); });
   EXPECT_THAT(last_completion().detail,
               HasSubstr("of task 'photos', variant 'quick' comes nearest: accuracy 0.7, 4 ms"));
+  EXPECT_EQ(last_completion().unmet, UnmetRequirement::kNone);
 }
 
 TEST_F(TaskRouterTest, ATaskThatIsGoneIsRefused) {

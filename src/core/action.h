@@ -6,64 +6,67 @@
 #ifndef FOLIOT_CORE_ACTION_H_
 #define FOLIOT_CORE_ACTION_H_
 
-#include <algorithm>
-#include <array>
 #include <bitset>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
-#include "base/check.h"
+#include "base/bounded_array.h"
 #include "base/time.h"
 #include "core/exec_part.h"
 #include "core/ids.h"
 #include "core/lanes.h"
 #include "core/payload.h"
+#include "core/stage_condition.h"
 
 namespace foliot {
 
 enum class ActionType : uint8_t { kLoad, kUnload, kInfer };
 std::string_view to_string(ActionType type);  // "LOAD", "UNLOAD", "INFER"
 
-inline constexpr uint32_t kBatchSizeMax = 64;
+// Rows of one batch. As large as that are only those of containers, which gain from it; what
+// is compiled has a plan for each batch size, and goes up to kCompiledBatchSizeMax.
+inline constexpr uint32_t kBatchSizeMax = 256;
+inline constexpr uint32_t kCompiledBatchSizeMax = 64;
 // Rows of a batch, by their positions.
 using RowSet = std::bitset<kBatchSizeMax>;
 
-// The requests that share one EXEC; fixed size, so that sending an action
-// allocates nothing. Copying it costs what is in it, not what could be.
-class BatchRows {
- public:
-  struct Row {
-    RequestId request;
-    PayloadHandle payload;
-    PayloadReference input{};  // its inputs, if they are elsewhere than in the payload
-    uint16_t consumers = 0;    // above 0: the worker holds its outputs for so many requests
-  };
-  BatchRows() {}
-  BatchRows(const BatchRows& other) { *this = other; }
-  BatchRows& operator=(const BatchRows& other) {
-    size_ = other.size_;
-    std::copy_n(other.rows_, size_, rows_);
-    return *this;
-  }
-  ~BatchRows() = default;
+// One request of those that share one EXEC.
+struct BatchRow {
+  RequestId request;
+  PayloadHandle payload;
+  PayloadReference input{};  // its inputs, if they are elsewhere than in the payload
+  uint16_t consumers = 0;    // above 0: the worker holds its outputs for so many requests
+};
 
-  void add(Row row) {
-    FOLIOT_CHECK(size_ < kBatchSizeMax);
-    rows_[size_++] = row;
+// Those of one EXEC, in place, so that sending an action allocates nothing.
+class BatchRows : public BoundedArray<BatchRow, kBatchSizeMax> {
+ public:
+  using Row = BatchRow;
+};
+
+// Of each row of a batch, which conditions hold. It ends with the last row that has any: as few
+// batches are of stages with conditions, most of these are empty, and copied at no cost.
+class RowConditions {
+ public:
+  RowConditions() = default;
+  RowConditions(std::initializer_list<ConditionSet> held) {
+    for (const ConditionSet conditions : held) set(held_.size(), conditions);
   }
-  uint32_t size() const { return size_; }
-  const Row* begin() const { return rows_; }
-  const Row* end() const { return rows_ + size_; }
-  const Row& operator[](uint32_t i) const {
-    FOLIOT_CHECK(i < size_);
-    return rows_[i];
+  ConditionSet operator[](uint32_t row) const { return row < held_.size() ? held_[row] : ConditionSet{0}; }
+  void set(uint32_t row, ConditionSet conditions) {
+    if (row >= held_.size() && conditions == 0) return;
+    while (held_.size() <= row) held_.add(0);
+    held_[row] = conditions;
   }
+  void clear() { held_.clear(); }
+  // Rows from here on have none.
+  uint32_t size() const { return held_.size(); }
+  const ConditionSet* begin() const { return held_.begin(); }
+  const ConditionSet* end() const { return held_.end(); }
 
  private:
-  uint32_t size_ = 0;
-  union {  // what is not used is not initialised
-    Row rows_[kBatchSizeMax];
-  };
+  BoundedArray<ConditionSet, kBatchSizeMax> held_;
 };
 
 struct Action {
@@ -131,7 +134,7 @@ struct Outcome {
   // there, and are tried again.
   RowSet unfed_rows{};
   // kDone: by row.
-  std::array<ConditionSet, kBatchSizeMax> conditions{};
+  RowConditions conditions{};
 
   bool done() const { return status == OutcomeStatus::kDone; }
 };

@@ -22,6 +22,15 @@ std::string_view to_string(RequestClass request_class) {
   FOLIOT_CHECK(false);
 }
 
+std::string_view to_string(UnmetRequirement unmet) {
+  switch (unmet) {
+    case UnmetRequirement::kNone: return "";
+    case UnmetRequirement::kAccuracy: return "accuracy";
+    case UnmetRequirement::kCost: return "cost";
+  }
+  return "?";
+}
+
 std::string_view to_string(Refusal refusal) {
   switch (refusal) {
     case Refusal::kNone: return "none";

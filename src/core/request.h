@@ -115,6 +115,12 @@ inline constexpr Refusal kRefusalLast = Refusal::kModelError;
 // "disconnected", "over_share", "model_error".
 std::string_view to_string(Refusal refusal);
 
+// Of a task's call that is refused as kUnmeetable for no lack of time: what no variant satisfies.
+enum class UnmetRequirement : uint8_t { kNone, kAccuracy, kCost };
+inline constexpr UnmetRequirement kUnmetRequirementLast = UnmetRequirement::kCost;
+// "accuracy", "cost"; empty for kNone.
+std::string_view to_string(UnmetRequirement unmet);
+
 // The one answer to a request.
 struct Completion {
   RequestId id;
@@ -123,9 +129,10 @@ struct Completion {
   // Above 0: of a task's call, and `model` is the variant that was chosen or came nearest.
   ServedTaskId task{};
   PayloadHandle payload;
-  Refusal refusal = Refusal::kNone;  // kNone: outputs are in the payload, or held:
-  PayloadReference outputs{};        // where, for the consumers that the request announced
-  std::string detail;                // for people; empty when served
+  Refusal refusal = Refusal::kNone;                  // kNone: outputs are in the payload, or held:
+  PayloadReference outputs{};                        // where, for the consumers that the request announced
+  std::string detail;                                // for people; empty when served
+  UnmetRequirement unmet = UnmetRequirement::kNone;  // for observers of the controller: not on the wire
   TimePoint arrival;
   TimePoint deadline;
   TimePoint finished;

@@ -66,8 +66,8 @@ enum class OperatorKind : uint16_t {
   // and the mask, whose last dimension is N, broadcast as in numpy. alpha: float; transpose_k: int 0/1,
   // K is [..,D,N] then. float32. Queries that see nothing, where the mask is -infinity: not a number.
   kAttention,
-  // X, scale, bias (shape of the normalised dimensions; both optional together)
-  // -> Y, normalised over dimensions [axis, rank). axis: int >= 0; epsilon: float.
+  // X, scale, bias (optional together) -> Y, normalised over dimensions [axis, rank). axis: int >= 0; epsilon: float.
+  // scale and bias: of the shape of these dimensions, or broadcast to X, and the same along its last dimension.
   kLayerNorm,
   // X[N,C,d..] -> Y across channels. size: int; alpha, beta, bias: float.
   kLrn,

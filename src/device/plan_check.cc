@@ -194,6 +194,17 @@ bool fits_but(const Shape& inner, const Shape& outer, int64_t axis) {
   return true;
 }
 
+bool is_layer_norm(const Operator& operation, const Plan& plan) {
+  const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
+  const Tensor& result = plan.tensors[operation.outputs[0]];
+  if (shape(0) != result.shape || !is_axis(operation, result.shape) || result.type != DataType::kFloat32) return false;
+  for (const TensorIndex input : operation.inputs)
+    if (input != kNoTensor && plan.tensors[input].type != DataType::kFloat32) return false;
+  const bool scaled = operation.inputs.size() > 1 && operation.inputs[1] != kNoTensor;
+  const bool shifted = operation.inputs.size() > 2 && operation.inputs[2] != kNoTensor;
+  return scaled == shifted && (!scaled || (shape(1) == shape(2) && broadcasts(shape(1), result.shape)));
+}
+
 bool is_attention(const Operator& operation, const Plan& plan) {
   const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
   const Shape& result = plan.tensors[operation.outputs[0]].shape;
@@ -300,11 +311,11 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
     case OperatorKind::kCast:
     case OperatorKind::kQuantize:
     case OperatorKind::kDequantize:
-    case OperatorKind::kLayerNorm:
     case OperatorKind::kReorder: return element_count(shape(0)) == element_count(result);
     case OperatorKind::kReshape:
       return element_count(shape(0)) == element_count(result) && size_of(type(0)) == size_of(result_type);
     case OperatorKind::kSoftmax: return shape(0) == result && is_axis(operation, result);
+    case OperatorKind::kLayerNorm: return is_layer_norm(operation, plan);
     case OperatorKind::kAttention: return is_attention(operation, plan);
     case OperatorKind::kLrn: return shape(0) == result && result.size() >= 2;
     case OperatorKind::kBinary: return broadcasts(shape(0), result) && broadcasts(shape(1), result);

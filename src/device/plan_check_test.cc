@@ -137,6 +137,57 @@ TEST(PlanCheckTest, TreesStayWithinTheirLimits) {
   }
 }
 
+// y = x normalised over its last dimension, with a scale and a bias for each of 3 channels.
+Plan norm_plan() {
+  Plan plan{.batch_size = 1};
+  plan.tensors = {{.name = "x", .shape = {2, 3, 4}, .bytes = 96, .place = Place::kInput},
+                  {.name = "scale", .shape = {3, 1}, .bytes = 12, .place = Place::kWeights},
+                  {.name = "bias", .shape = {3, 1}, .bytes = 12, .place = Place::kWeights, .offset = 64},
+                  {.name = "y", .shape = {2, 3, 4}, .bytes = 96, .place = Place::kOutput}};
+  Operator norm{.kind = OperatorKind::kLayerNorm, .name = "norm", .inputs = {0, 1, 2}, .outputs = {3}};
+  norm.attributes.set("axis", int64_t{2});
+  norm.attributes.set("epsilon", 1e-5);
+  plan.operators = {norm};
+  plan.inputs = {0};
+  plan.outputs = {3};
+  plan.input_bytes = plan.output_bytes = 96;
+  return plan;
+}
+
+TEST(PlanCheckTest, NormalisationsStayWithinTheirTensors) {
+  constexpr uint64_t kWeightsBytes = 1 << 10;
+  const Status sound = check_plan(norm_plan(), kWeightsBytes, one_byte);
+  EXPECT_TRUE(sound.ok()) << sound.message();
+  const auto axis = [](Plan& plan, int64_t value) { plan.operators[0].attributes.set("axis", value); };
+  const std::vector<std::function<void(Plan&)>> damages{
+      [&](Plan& plan) { axis(plan, -1); },
+      [&](Plan& plan) { axis(plan, 3); },
+      [](Plan& plan) {
+        plan.tensors[3].shape = {2, 4, 3};
+      },
+      [](Plan& plan) {
+        plan.tensors[1].shape = plan.tensors[2].shape = {2, 1};
+      },
+      [](Plan& plan) {
+        plan.tensors[2].shape = {1, 1};
+      },
+      [](Plan& plan) {
+        plan.operators[0].inputs = {0, 1};
+      },
+      [](Plan& plan) {
+        plan.operators[0].inputs = {0, kNoTensor, 2};
+      },
+      [](Plan& plan) { plan.tensors[1].type = DataType::kInt32; },
+      [](Plan& plan) { plan.tensors[3].type = DataType::kInt32; },
+  };
+  for (size_t i = 0; i < damages.size(); ++i) {
+    Plan plan = norm_plan();
+    damages[i](plan);
+    const Status status = check_plan(plan, kWeightsBytes, one_byte);
+    EXPECT_NE(status.message().find("do not agree"), std::string::npos) << "damage " << i << ": " << status.message();
+  }
+}
+
 TEST(PlanCheckTest, TooManyTreeNodesAreRefused) {
   Plan plan = tree_plan();
   const uint64_t bytes = (kTreeNodesMax + 1) * sizeof(TreeNode);

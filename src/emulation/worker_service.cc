@@ -94,7 +94,7 @@ class WorkerService::ControllerSession : public Session {
     host_clock_.keep(now);
     if (registered_ || !host_clock_.ready() || emulated_.in_flight > 0) return;
     registered_ = true;
-    connection_.send(Registration{.worker = fmt::format("{}-{}", service_.options_.name, emulated_.number),
+    connection_.send(Registration{.worker = name(),
                                   .kind = service_.options_.kind,
                                   .data_address = {},
                                   .page_counts = {service_.options_.page_count},
@@ -105,6 +105,11 @@ class WorkerService::ControllerSession : public Session {
   }
 
  private:
+  std::string name() const {
+    const std::string& first = service_.options_.name;
+    return emulated_.number == 0 ? first : fmt::format("{}-{}", first, emulated_.number);
+  }
+
   Status on_pong(const Frame& frame, TimePoint now) {
     Pong pong;
     FOLIOT_RETURN_IF_ERROR(decode(frame, pong));

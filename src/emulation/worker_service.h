@@ -22,7 +22,7 @@
 namespace foliot {
 
 struct WorkerServiceOptions {
-  std::string name = "worker";  // with a number, if there are several
+  std::string name = "worker";  // of the first; the others have a number behind it
   std::string kind{kDefaultKind};
   uint32_t page_count = 0;  // of each worker
   std::vector<ModelInfo> models;

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -60,6 +62,32 @@ TEST(ExperimentRunTest, TheSameSeedFindsTheSame) {
   };
   EXPECT_EQ(goodputs(1), goodputs(1));
   EXPECT_NE(goodputs(1), goodputs(2));
+}
+
+// One device whose lanes the policy divides anew for each batch, beside fixed divisions.
+TEST(Lanes64Test, LanesAnswerAsManyInTimeAsTheBestFixedDivisionAtEachLoad) {
+  ExperimentRun run("lanes_64", {.policies = {find_policy("foliot").value()}, .quick = true});
+  ASSERT_TRUE(run_lanes_64(run).ok());
+  using Load = std::pair<std::string, double>;  // group and rate
+  std::map<Load, double> best, lanes;           // answers in time
+  std::map<Load, double> soonest, lanes_p50;
+  for (const ResultTable::Row& row : run.table("results").rows()) {
+    const Load load{row.at("group").get<std::string>(), row.at("rate").get<double>()};
+    const double in_time = row.at("in_time").get<double>();
+    const double p50 = row.at("p50_ms").get<double>();
+    if (row.at("policy").get<std::string>() == "foliot, lanes") {
+      lanes[load] = in_time;
+      lanes_p50[load] = p50;
+      continue;
+    }
+    best[load] = std::max(best[load], in_time);
+    soonest[load] = soonest.contains(load) ? std::min(soonest[load], p50) : p50;
+  }
+  ASSERT_GE(lanes.size(), 21u);
+  for (const auto& [load, in_time] : lanes) {
+    EXPECT_GE(in_time, 0.97 * best.at(load)) << load.first << " models, " << load.second << " requests per second";
+  }
+  EXPECT_LE(lanes_p50.begin()->second, soonest.begin()->second) << "at the lowest load";
 }
 
 TEST(ResultTableTest, IsReadByRowAndWrittenAsCsv) {

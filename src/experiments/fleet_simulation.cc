@@ -487,7 +487,7 @@ class FleetSimulation : public WorkerPool {
       WorkerView view{.name = worker.name,
                       .kind = kinds_[worker.kind].kind,
                       .utilisation = std::min(1.0, worker.busy_recent / (kStateInterval.to_seconds() * executors)),
-                      .idle = worker.instances.empty()};
+                      .may_leave = worker.instances.empty()};
       worker.busy_recent = 0;
       registry_.set_utilisation(DeviceId(w), view.utilisation);
       for (const Instance* instance : worker.instances) {
@@ -532,6 +532,8 @@ class FleetSimulation : public WorkerPool {
   uint32_t kind_of(std::string_view name) const {
     return static_cast<uint32_t>(std::ranges::find(kinds_, name, &FleetWorkers::kind) - kinds_.begin());
   }
+
+  Result<uint32_t> size(std::string_view kind) override { return wanted_[kind_of(kind)]; }
 
   Status set_size(std::string_view kind, uint32_t workers) override {
     const uint32_t k = kind_of(kind);

@@ -1,15 +1,18 @@
 // 64 simulated cores and 200 models, small and large: one device of which each batch gets as many
 // lanes as the policy gives it, beside devices of a fixed number of cores each (static streams).
+// For the policy foliot also with few models, and with some that are asked for far more than others.
 //
 // An EXEC divides nine tenths of its time among cores (Amdahl's law); a profile is of all 64.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "experiments/experiment.h"
 #include "sim/virtual_cluster.h"
@@ -18,7 +21,7 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kCores = 64, kManyModels = 200;
+constexpr uint32_t kCores = 64;
 constexpr uint64_t kManyPageBytes = uint64_t{16} << 20;
 constexpr Duration kManySlo = Duration::milliseconds(100);
 constexpr double kParallelShare = 0.9;
@@ -33,6 +36,14 @@ struct Division {
 };
 constexpr std::array<Division, 5> kDivisions{
     {{"lanes", 1, kCores}, {"1 x 64", 1, 1}, {"4 x 16", 4, 1}, {"16 x 4", 16, 1}, {"64 x 1", kCores, 1}}};
+
+// What is asked for.
+struct Mix {
+  const char* name;
+  uint32_t models;
+  double zipf;  // exponent of Zipf's law; 0: all models alike
+};
+constexpr std::array<Mix, 3> kMixes{{{"all", 200, 0}, {"few", 6, 0}, {"skewed", 200, 1}}};
 
 // Counts EXECs by the cores that they took.
 class WidthWatch : public Observer {
@@ -49,8 +60,10 @@ class WidthWatch : public Observer {
 
 class ManyModelsRun {
  public:
-  ManyModelsRun(const RegisteredPolicy& policy, const Division& division, double rate, Duration duration, uint64_t seed)
-      : division_(division),
+  ManyModelsRun(const RegisteredPolicy& policy, const Mix& mix, const Division& division, double rate,
+                Duration duration, uint64_t seed)
+      : mix_(mix),
+        division_(division),
         rate_(rate),
         duration_(duration),
         random_(seed),
@@ -58,13 +71,17 @@ class ManyModelsRun {
         cluster_(loop_, options(division, seed), policy.make,
                  [this](const Completion& completion) { on_completion(completion); }) {
     cluster_.controller().add_observer(widths_);
-    for (uint32_t id = 0; id < kManyModels; ++id) cluster_.add_model(model(id));
+    double sum = 0;
+    for (uint32_t id = 0; id < mix.models; ++id) {
+      cluster_.add_model(model(id));
+      shares_.push_back(sum += std::pow(id + 1, -mix.zipf));
+    }
   }
 
   void run() {
     // All models are loaded before anything counts.
     for (uint32_t turn = 0; turn < division_.devices; ++turn) {
-      for (uint32_t id = 0; id < kManyModels; ++id) submit(id, TimePoint::infinite_future());
+      for (uint32_t id = 0; id < mix_.models; ++id) submit(id, TimePoint::infinite_future());
     }
     loop_.run_until(loop_.now() + Duration::seconds(60));
     widths_.execs.clear();
@@ -112,10 +129,15 @@ class ManyModelsRun {
                      .arrival = loop_.now(),
                      .deadline = deadline});
   }
+  uint32_t draw() {
+    if (mix_.zipf == 0) return static_cast<uint32_t>(random_.below(mix_.models));
+    const auto found = std::ranges::lower_bound(shares_, random_.uniform() * shares_.back());
+    return static_cast<uint32_t>(found - shares_.begin());
+  }
   void arrive() {
     if (loop_.now() >= end_) return;
     ++offered_;
-    submit(static_cast<uint32_t>(random_.below(kManyModels)), loop_.now() + kManySlo);
+    submit(draw(), loop_.now() + kManySlo);
     loop_.at(loop_.now() + Duration::from_seconds(random_.exponential() / rate_), [this] { arrive(); });
   }
   void on_completion(const Completion& completion) {
@@ -123,6 +145,7 @@ class ManyModelsRun {
     latencies_.push_back((completion.finished - completion.arrival).to_milliseconds());
   }
 
+  const Mix mix_;
   const Division division_;
   const double rate_;
   const Duration duration_;
@@ -134,19 +157,20 @@ class ManyModelsRun {
   uint64_t sent_ = 0;
   uint64_t offered_ = 0;
   std::vector<double> latencies_;
+  std::vector<double> shares_;  // of requests, by model, summed up
 };
 
 // What lanes answer in time against the best division at each load.
-void find_best(ExperimentRun& run, double rate, const std::map<std::string, uint64_t>& in_time) {
+void find_best(ExperimentRun& run, const Mix& mix, double rate, const std::map<std::string, uint64_t>& in_time) {
   const auto own = in_time.find("foliot, lanes");
   if (own == in_time.end()) return;
   std::pair<std::string, uint64_t> best;
   for (const auto& [name, count] : in_time) {
     if (!name.ends_with("lanes") && count > best.second) best = {name, count};
   }
-  run.find({.what = fmt::format("64 cores, 200 models, {:.0f} r/s: answers in time with lanes against the best fixed "
-                                "division",
-                                rate),
+  run.find({.what = fmt::format("64 cores, {} models ({}), {:.0f} r/s: answers in time with lanes against the best "
+                                "fixed division",
+                                mix.models, mix.name, rate),
             .paper = "-",
             .goal = "as good or better",
             .here = fmt::format("{:+.1f} % ({})",
@@ -154,41 +178,51 @@ void find_best(ExperimentRun& run, double rate, const std::map<std::string, uint
                                 best.first)});
 }
 
+void add_widths(ExperimentRun& run, const Mix& mix, double rate, const std::string& policy,
+                const std::map<uint32_t, uint64_t>& execs) {
+  uint64_t all = 0;
+  for (const auto& [cores, count] : execs) all += count;
+  for (const auto& [cores, count] : execs) {
+    run.table("widths").add({{"group", mix.name},
+                             {"policy", policy},
+                             {"rate", rate},
+                             {"cores", cores},
+                             {"share", static_cast<double>(count) / static_cast<double>(all)}});
+  }
+}
+
+void run_at(ExperimentRun& run, const Mix& mix, double rate, Duration duration) {
+  std::map<std::string, uint64_t> in_time;
+  for (const RegisteredPolicy& policy : run.policies()) {
+    const bool foliot = policy.name.starts_with("foliot");
+    if (mix.name != std::string_view("all") && !foliot) continue;
+    for (const Division& division : kDivisions) {
+      // Others take all lanes for each batch: one wide device.
+      if (division.lanes > 1 && !foliot) continue;
+      ManyModelsRun own(policy, mix, division, rate, duration, run.seed());
+      own.run();
+      const std::string name = fmt::format("{}, {}", policy.name, division.name);
+      in_time[name] = own.in_time();
+      run.table("results").add({{"group", mix.name},
+                                {"rate", rate},
+                                {"policy", name},
+                                {"offered", own.offered()},
+                                {"in_time", own.in_time()},
+                                {"attainment", static_cast<double>(own.in_time()) / static_cast<double>(own.offered())},
+                                {"p50_ms", own.milliseconds(0.5)},
+                                {"p99_ms", own.milliseconds(0.99)}});
+      if (division.lanes > 1) add_widths(run, mix, rate, policy.name, own.execs());
+    }
+  }
+  find_best(run, mix, rate, in_time);
+}
+
 }  // namespace
 
 Status run_lanes_64(ExperimentRun& run) {
   const Duration duration = run.duration().value_or(Duration::from_seconds(run.size(20.0, 1.0)));
-  for (const double rate : {100.0, 400.0, 800.0, 1600.0, 2400.0}) {
-    std::map<std::string, uint64_t> in_time;
-    for (const RegisteredPolicy& policy : run.policies()) {
-      for (const Division& division : kDivisions) {
-        // Others take all lanes for each batch: one wide device.
-        if (division.lanes > 1 && !policy.name.starts_with("foliot")) continue;
-        ManyModelsRun own(policy, division, rate, duration, run.seed());
-        own.run();
-        const std::string name = fmt::format("{}, {}", policy.name, division.name);
-        in_time[name] = own.in_time();
-        run.table("results").add(
-            {{"group", "all"},
-             {"rate", rate},
-             {"policy", name},
-             {"offered", own.offered()},
-             {"in_time", own.in_time()},
-             {"attainment", static_cast<double>(own.in_time()) / static_cast<double>(own.offered())},
-             {"p50_ms", own.milliseconds(0.5)},
-             {"p99_ms", own.milliseconds(0.99)}});
-        if (division.lanes == 1) continue;
-        uint64_t all = 0;
-        for (const auto& [cores, execs] : own.execs()) all += execs;
-        for (const auto& [cores, execs] : own.execs()) {
-          run.table("widths").add({{"policy", policy.name},
-                                   {"rate", rate},
-                                   {"cores", cores},
-                                   {"share", static_cast<double>(execs) / static_cast<double>(all)}});
-        }
-      }
-    }
-    find_best(run, rate, in_time);
+  for (const Mix& mix : kMixes) {
+    for (const double rate : {100.0, 400.0, 800.0, 1600.0, 2400.0, 2800.0, 4000.0}) run_at(run, mix, rate, duration);
   }
   return Status();
 }

@@ -14,6 +14,10 @@ namespace foliot {
 
 class FakeWorkerPool : public WorkerPool {
  public:
+  Result<uint32_t> size(std::string_view kind) override {
+    const auto found = sizes.find(kind);
+    return found == sizes.end() ? 0 : found->second;
+  }
   Status set_size(std::string_view kind, uint32_t workers) override {
     if (!failure.ok()) return failure;
     sizes[std::string(kind)] = workers;

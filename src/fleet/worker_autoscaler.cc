@@ -84,9 +84,15 @@ Status WorkerAutoscaler::grow(const std::string& kind, const std::vector<WorkerV
         "{}; raise it",
         kind, price, options_.budget));
   }
-  FOLIOT_RETURN_IF_ERROR(pool_.set_size(kind, count + 1).with_context(fmt::format("workers of kind '{}'", kind)));
+  FOLIOT_RETURN_IF_ERROR(grow_to(kind, count + 1).with_context(fmt::format("workers of kind '{}'", kind)));
   starting_[kind] = {now, count + 1};
   return Status();
+}
+
+// Those that the pool is to have and that are not there it brings by itself: never asks for fewer.
+Status WorkerAutoscaler::grow_to(const std::string& kind, uint32_t workers) {
+  FOLIOT_ASSIGN_OR_RETURN(const uint32_t size, pool_.size(kind));
+  return size >= workers ? Status() : pool_.set_size(kind, workers);
 }
 
 // Of those that are there and those that start.
@@ -123,12 +129,16 @@ Status WorkerAutoscaler::shrink(const std::string& kind, const std::vector<Worke
 
 Status WorkerAutoscaler::let_go(const std::vector<WorkerView>& workers) {
   for (const WorkerView& worker : workers) {
-    if (!worker.idle || !draining_.contains(worker.name)) continue;
+    if (!worker.may_leave || !draining_.contains(worker.name)) continue;
     if (pool_.next_to_leave(worker.kind) != worker.name) continue;
-    FOLIOT_RETURN_IF_ERROR(pool_.set_size(worker.kind, count_of(workers, worker.kind) - 1)
-                               .with_context(fmt::format("workers of kind '{}'", worker.kind)));
+    FOLIOT_RETURN_IF_ERROR(shrink_by_one(worker.kind).with_context(fmt::format("workers of kind '{}'", worker.kind)));
   }
   return Status();
+}
+
+Status WorkerAutoscaler::shrink_by_one(const std::string& kind) {
+  FOLIOT_ASSIGN_OR_RETURN(const uint32_t size, pool_.size(kind));
+  return size == 0 ? Status() : pool_.set_size(kind, size - 1);
 }
 
 }  // namespace foliot

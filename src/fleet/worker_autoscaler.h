@@ -7,7 +7,7 @@
 //      that most of those are of.
 // And our own: a kind that the model autoscaler lacks devices of gets one more; one worker of
 // a kind leaves when the others, at 80 % of that threshold, could do its work for as long as a
-// worker takes to start. It is drained first: it leaves once it is idle.
+// worker takes to start. It is drained first: it leaves once it may.
 //
 // While a worker of a kind starts, no other of that kind does. One that has not come after
 // three times `start_up` no longer counts.
@@ -55,7 +55,7 @@ struct WorkerView {
   double utilisation = 0;   // in [0, 1], of the resource that is used most
   bool overloaded = false;  // has Overloaded variants
   bool interfered = false;  // has Interfered ones
-  bool idle = false;        // runs nothing, and holds nothing that is needed
+  bool may_leave = false;   // nothing would be lost if it did
 };
 
 class WorkerAutoscaler {
@@ -80,6 +80,8 @@ class WorkerAutoscaler {
                                       const std::set<std::string>& lacking) const;
   Status grow(const std::string& kind, const std::vector<WorkerView>& workers, TimePoint now);
   Status shrink(const std::string& kind, const std::vector<WorkerView>& workers, TimePoint now);
+  Status grow_to(const std::string& kind, uint32_t workers);
+  Status shrink_by_one(const std::string& kind);
   Status let_go(const std::vector<WorkerView>& workers);
   MicroDollarsPerSecond price_of(const std::vector<WorkerView>& workers) const;
 

@@ -58,6 +58,24 @@ TEST_F(WorkerAutoscalerTest, AWorkerThatDoesNotComeIsStartedAgain) {
   EXPECT_EQ(pool_.sizes["gpu"], 2u);
 }
 
+TEST_F(WorkerAutoscalerTest, WorkersThatThePoolBringsByItselfAreNotAskedForAgain) {
+  make({.kinds = {{"cpu", {27, 1, 9}}}});
+  add("cpu", 0.9);
+  pool_.sizes["cpu"] = 4;  // three ended, and the pool starts them again
+  EXPECT_EQ(step(), "");
+  EXPECT_EQ(pool_.sizes["cpu"], 4u);
+}
+
+TEST_F(WorkerAutoscalerTest, WhereSomeAreNotThereTheLastLeavesAlone) {
+  add("cpu", 0.1);
+  add("cpu", 0.1);
+  add("cpu", 0.1);
+  workers_.erase(workers_.begin());  // cpu-0 has ended
+  for (WorkerView& worker : workers_) worker.may_leave = true;
+  for (int i = 0; i < 17; ++i) step();
+  EXPECT_EQ(pool_.sizes["cpu"], 2u);
+}
+
 TEST_F(WorkerAutoscalerTest, SoDoesAKindThatIsInterferedOnAll) {
   add("cpu", 0.1);
   add("gpu", 0.5);
@@ -88,7 +106,7 @@ TEST_F(WorkerAutoscalerTest, WhatTheModelAutoscalerLacksAndTheLeastAreStarted) {
   EXPECT_EQ(pool_.sizes["cpu"], 1u);
 }
 
-TEST_F(WorkerAutoscalerTest, OneThatIsNotNeededIsDrainedAndLeavesWhenIdle) {
+TEST_F(WorkerAutoscalerTest, OneThatIsNotNeededIsDrainedAndLeavesWhenItMay) {
   add("cpu", 0.3);
   add("cpu", 0.3);
   for (int i = 0; i < 15; ++i) step();
@@ -97,7 +115,7 @@ TEST_F(WorkerAutoscalerTest, OneThatIsNotNeededIsDrainedAndLeavesWhenIdle) {
   EXPECT_THAT(autoscaler_->draining(), ElementsAre("cpu-1"));
   step();
   EXPECT_EQ(pool_.sizes["cpu"], 2u);
-  workers_[1].idle = true;
+  workers_[1].may_leave = true;
   step();
   EXPECT_EQ(pool_.sizes["cpu"], 1u);
   workers_.pop_back();

@@ -1,6 +1,7 @@
 #include "frontend/grpc_personal.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -40,6 +41,19 @@ Status read_users(const auto& users, std::vector<uint64_t>& numbers) {
   return Status();
 }
 
+// nullptr: there are none.
+std::shared_ptr<const ItemTensors> read_tensors(const auto& tensors) {
+  if (tensors.empty()) return nullptr;
+  auto inputs = std::make_shared<ItemTensors>();
+  for (const personal::Tensor& tensor : tensors) {
+    inputs->push_back({.name = tensor.name(),
+                       .datatype = tensor.datatype(),
+                       .shape = {tensor.shape().begin(), tensor.shape().end()},
+                       .bytes = tensor.contents()});
+  }
+  return inputs;
+}
+
 // What a method reads and writes.
 struct PredictMethod {
   using Request = personal::PredictRequest;
@@ -55,6 +69,7 @@ struct PredictMethod {
       pairs.back().item = pair.item();
     }
     call.query = std::move(pairs);
+    call.inputs = read_tensors(request.inputs());
     return Status();
   }
   static void write(const PersonalAnswer& answer, Response& response) {
@@ -72,6 +87,7 @@ struct TopKMethod {
     TopKQuery query{.users = {}, .items = {request.items().begin(), request.items().end()}, .k = request.k()};
     FOLIOT_RETURN_IF_ERROR(read_users(request.users(), query.users));
     call.query = std::move(query);
+    call.inputs = read_tensors(request.inputs());
     return Status();
   }
   static void write(const PersonalAnswer& answer, Response& response) {
@@ -112,6 +128,7 @@ struct ObserveMethod {
       observation.query = given.query();
     }
     call.query = std::move(observations);
+    call.inputs = read_tensors(request.inputs());
     return Status();
   }
   static void write(const PersonalAnswer&, Response&) {}
@@ -157,7 +174,11 @@ class GrpcPersonalCall final : public GrpcCall {
     FOLIOT_RETURN_IF_ERROR(Method::read(request_, request));
     FOLIOT_RETURN_IF_ERROR(check_personal_limits(request));
     FOLIOT_ASSIGN_OR_RETURN(const std::optional<Duration> timeout, parse_timeout(request_.timeout()));
-    PersonalCall call{.model = request_.model(), .arrival = calls_.now(), .deadline = {}, .tenant = tenant()};
+    PersonalCall call{.model = request_.model(),
+                      .arrival = calls_.now(),
+                      .deadline = {},
+                      .tenant = tenant(),
+                      .inputs = request.inputs};
     call.deadline = deadline_of(context_, call.arrival);
     if (timeout) call.deadline = std::min(call.deadline, call.arrival + *timeout);
     // The call stays until it is finished; a mailbox delivers nothing after the server.

@@ -19,7 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kJsonBytesHeader = "Inference-Header-Content-Length";
 // As much as is likely to have come with the header.
 constexpr uint64_t kSmallBodyBytes = 16 << 10;
 

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "frontend/http_responses.h"
+#include "frontend/json_request.h"
 #include "frontend/json_text.h"
 #include "frontend/personal_request.h"
 
@@ -83,7 +84,12 @@ bool serve_personal_path(HttpExchange& exchange, const std::vector<std::string>&
     exchange.respond(error_response(no_personal_models()));
     return true;
   }
-  Result<PersonalRequest> request = parse_personal_request(*method, exchange.body());
+  const auto json_bytes = parse_json_bytes(exchange.header(kJsonBytesHeader), exchange.body().size());
+  if (!json_bytes.ok()) {
+    exchange.respond(error_response(json_bytes.status()));
+    return true;
+  }
+  Result<PersonalRequest> request = parse_personal_request(*method, exchange.body(), *json_bytes);
   if (!request.ok()) {
     exchange.respond(error_response(request.status()));
     return true;
@@ -92,7 +98,8 @@ bool serve_personal_path(HttpExchange& exchange, const std::vector<std::string>&
   PersonalCall call{.model = model,
                     .arrival = exchange.arrival(),
                     .deadline = TimePoint::infinite_future(),
-                    .tenant = parts.gate.tenant_of(exchange.header("Authorization"))};
+                    .tenant = parts.gate.tenant_of(exchange.header("Authorization")),
+                    .inputs = request->inputs};
   if (request->timeout) call.deadline = call.arrival + *request->timeout;
   exchange.keep(std::make_unique<HttpPersonalCall>());
   // The exchange stays until it has its response; a mailbox outlives its server, but delivers

@@ -16,6 +16,9 @@
 
 namespace foliot {
 
+// How many bytes of the body are JSON.
+inline constexpr std::string_view kJsonBytesHeader = "Inference-Header-Content-Length";
+
 struct JsonRequest {
   // Arrival is the caller's to set. Views show the decoder's memory and the
   // body; input bytes show the body or `converted`.

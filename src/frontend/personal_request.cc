@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "access/api_key.h"
+#include "frontend/json_request.h"
 #include "frontend/request_parameters.h"
 
 namespace foliot {
@@ -177,6 +178,29 @@ Result<std::vector<ItemObservation>> read_observations(PersonalMembers& members)
   return observations;
 }
 
+// nullptr: there are none. `data`: what follows the JSON.
+Result<std::shared_ptr<const ItemTensors>> read_item_inputs(PersonalMembers& members, std::string_view data) {
+  const PersonalJson* const given = members.find("inputs");
+  if (given == nullptr) {
+    if (data.empty()) return std::shared_ptr<const ItemTensors>();
+    return Status::invalid_argument("there is binary data, and no 'inputs' that it belongs to");
+  }
+  // Alone: other members mean something else in a request of inference.
+  std::string request = fmt::format("{{\"inputs\":{}}}", given->dump());
+  const size_t json_bytes = request.size();
+  request += data;
+  JsonRequestDecoder decoder;
+  FOLIOT_ASSIGN_OR_RETURN(const JsonRequest decoded, decoder.decode(request, json_bytes));
+  auto inputs = std::make_shared<ItemTensors>();
+  for (const TensorView& view : decoded.query.inputs) {
+    inputs->push_back({.name = std::string(view.name),
+                       .datatype = std::string(view.datatype),
+                       .shape = view.shape,
+                       .bytes = {reinterpret_cast<const char*>(view.bytes.data()), view.bytes.size()}});
+  }
+  return std::shared_ptr<const ItemTensors>(std::move(inputs));
+}
+
 Status over_limit(std::string_view what, size_t count, size_t max) {
   if (count <= max) return Status();
   return Status::invalid_argument(
@@ -200,33 +224,38 @@ std::optional<PersonalMethod> personal_method_named(std::string_view name) {
   return std::nullopt;
 }
 
-Result<PersonalRequest> parse_personal_request(PersonalMethod method, std::string_view body) {
-  if (body.size() > kPersonalBodyBytesMax) {
+Result<PersonalRequest> parse_personal_request(PersonalMethod method, std::string_view body,
+                                               std::optional<size_t> json_bytes) {
+  const std::string_view text = body.substr(0, json_bytes.value_or(body.size()));
+  if (text.size() > kPersonalBodyBytesMax) {
     return Status::invalid_argument(
-        fmt::format("a body of {} bytes: at most {} are read; send several calls", body.size(), kPersonalBodyBytesMax));
+        fmt::format("{} bytes of JSON: at most {} are read; send several calls", text.size(), kPersonalBodyBytesMax));
   }
-  const PersonalJson json = PersonalJson::parse(body, nullptr, false);
+  const PersonalJson json = PersonalJson::parse(text, nullptr, false);
   if (!json.is_object()) {
     return Status::invalid_argument("the body must be a JSON object; numbers must be finite, NaN is none");
   }
   PersonalRequest request;
   PersonalMembers members(json);
   FOLIOT_ASSIGN_OR_RETURN(request.timeout, read_personal_timeout(members));
+  if (method != PersonalMethod::kForget) {
+    FOLIOT_ASSIGN_OR_RETURN(request.inputs, read_item_inputs(members, body.substr(text.size())));
+  }
   switch (method) {
     case PersonalMethod::kPredict: {
       FOLIOT_ASSIGN_OR_RETURN(request.query, read_pairs(members));
-      FOLIOT_RETURN_IF_ERROR(members.finish("user or users, item or items, and parameters"));
+      FOLIOT_RETURN_IF_ERROR(members.finish("user or users, item or items, inputs, and parameters"));
       break;
     }
     case PersonalMethod::kTopK: {
       FOLIOT_ASSIGN_OR_RETURN(request.query, read_top_k(members));
-      FOLIOT_RETURN_IF_ERROR(members.finish("user or users, k, items, and parameters"));
+      FOLIOT_RETURN_IF_ERROR(members.finish("user or users, k, items, inputs, and parameters"));
       break;
     }
     case PersonalMethod::kObserve: {
       FOLIOT_ASSIGN_OR_RETURN(request.query, read_observations(members));
       FOLIOT_RETURN_IF_ERROR(
-          members.finish(fmt::format("{}, or observations with these, and parameters", kObservationMembers)));
+          members.finish(fmt::format("{}, or observations with these, inputs, and parameters", kObservationMembers)));
       break;
     }
     case PersonalMethod::kForget: {

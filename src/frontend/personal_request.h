@@ -5,13 +5,19 @@
 //   observe  {"user": 7, "item": 3, "value": 4.5, "id": "a1"}        {"observations": [{...}, ...]}
 //   forget   {"user": 7}              {"users": [7, 8]}
 //
-// with an observation the "query" of the answer that it follows from, and with each {"parameters": {"timeout":
+// and where a model computes the features of items, predict, topk and observe with {"inputs": [{"name": "x",
+// "datatype": "FP32", "shape": [2, 16], "data": [...]}]}: its inputs, with a row for each item of the call (each
+// observation), as requests of inference have them; their data may follow the JSON (JsonRequest).
+//
+// With an observation the "query" of the answer that it follows from, and with each {"parameters": {"timeout":
 // MICROSECONDS}}. Items are whole numbers. Users and ids of observations are whole numbers or texts; a text stands for
 // the number number_of_text().
 #ifndef FOLIOT_FRONTEND_PERSONAL_REQUEST_H_
 #define FOLIOT_FRONTEND_PERSONAL_REQUEST_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -27,7 +33,7 @@ namespace foliot {
 uint64_t number_of_text(std::string_view text);
 // Longer texts are refused.
 inline constexpr size_t kPersonalTextBytesMax = 256;
-// Longer bodies are refused before they are parsed.
+// Longer JSON is refused before it is parsed.
 inline constexpr size_t kPersonalBodyBytesMax = 4 << 20;
 
 enum class PersonalMethod { kPredict, kTopK, kObserve, kForget };
@@ -42,10 +48,13 @@ struct ForgetQuery {
 struct PersonalRequest {
   std::variant<std::vector<UserItem>, TopKQuery, std::vector<ItemObservation>, ForgetQuery> query;
   std::optional<Duration> timeout;
+  std::shared_ptr<const ItemTensors> inputs{};  // null: none were sent
 };
 
 // Errors: kInvalidArgument naming member, value and limit.
-Result<PersonalRequest> parse_personal_request(PersonalMethod method, std::string_view body);
+// `json_bytes`: as JsonRequestDecoder has it.
+Result<PersonalRequest> parse_personal_request(PersonalMethod method, std::string_view body,
+                                               std::optional<size_t> json_bytes = std::nullopt);
 // Of lists that no call may exceed. Errors: kInvalidArgument.
 Status check_personal_limits(const PersonalRequest& request);
 

@@ -107,5 +107,36 @@ TEST(PersonalRequestTest, ReadsTheTimeout) {
   EXPECT_EQ(timeout(R"({"timeouts": 1})"), Duration::nanoseconds(-1));
 }
 
+TEST(PersonalRequestTest, InputsOfItemsAreThoseOfInferences) {
+  const std::string members =
+      R"({"user": 7, "items": [3, 9], "inputs": [{"name": "x", "datatype": "FP32", "shape": [2, 1], )";
+  const auto in_json = parse_personal_request(PersonalMethod::kPredict, members + R"("data": [1, 2]}]})");
+  ASSERT_TRUE(in_json.ok()) << in_json.status().message();
+  ASSERT_NE(in_json->inputs, nullptr);
+  ASSERT_EQ(in_json->inputs->size(), 1U);
+  const ItemTensor& tensor = in_json->inputs->front();
+  EXPECT_EQ(tensor.name, "x");
+  EXPECT_EQ(tensor.datatype, "FP32");
+  EXPECT_EQ(tensor.shape, (Shape{2, 1}));
+  EXPECT_EQ(tensor.bytes.size(), 8U);
+  const std::string json = members + R"("parameters": {"binary_data_size": 8}}]})";
+  const auto binary = parse_personal_request(PersonalMethod::kPredict, json + tensor.bytes, json.size());
+  ASSERT_TRUE(binary.ok()) << binary.status().message();
+  EXPECT_EQ(binary->inputs->front().bytes, tensor.bytes);
+  const auto wrong = parse_personal_request(PersonalMethod::kPredict, json + "1234", json.size());
+  EXPECT_THAT(wrong.status().message(), testing::HasSubstr("expected 8 bytes of binary data, got 4"));
+  const auto one = parse_personal_request(
+      PersonalMethod::kObserve,
+      R"({"user": 7, "item": 3, "value": 1, "id": 1, "inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]})");
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  EXPECT_EQ(one->inputs->size(), 1U) << "its id is none of an inference";
+  const std::string none = R"({"user": 7, "item": 3})";
+  EXPECT_EQ(parse_personal_request(PersonalMethod::kPredict, none)->inputs, nullptr);
+  EXPECT_THAT(parse_personal_request(PersonalMethod::kPredict, none + "1234", none.size()).status().message(),
+              testing::HasSubstr("no 'inputs'"));
+  EXPECT_THAT(parse_personal_request(PersonalMethod::kForget, R"({"user": 7, "inputs": []})").status().message(),
+              testing::HasSubstr("unknown member"));
+}
+
 }  // namespace
 }  // namespace foliot

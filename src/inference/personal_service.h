@@ -4,11 +4,11 @@
 // Every call has exactly one answer, by `done`: on any thread, or before the call returns. Errors
 // are those of CallError:
 //   404  the model or an item is unknown
-//   400  k, a value or a list that is out of its range
+//   400  k, a value or a list that is out of its range, or inputs of items that are not those of the feature model
 //   429  its tenant is over the limits of its key
 //   507  a limit of the model: users, observations of one user, or what waits for the disk
 //   refusals: as Refusal says; a deadline that cannot be met is one of kUnmeetable, kOverload,
-//        kExpired, kLate
+//        kExpired, kLate; those of a feature model are those of the call, and name it
 //
 // Threading: any. A call does not wait for the disk, and computes nothing over items.
 #ifndef FOLIOT_INFERENCE_PERSONAL_SERVICE_H_
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/tensor.h"
 #include "inference/call_error.h"
 #include "inference/tenant.h"
 
@@ -32,11 +33,23 @@ namespace foliot {
 // The kind of device of a personal model's Runnable, of which there is none: clients see by it what it is.
 inline constexpr std::string_view kPersonalKind = "personal";
 
+// What items are, for a model whose features another model computes: one of its inputs, with a row for each item of the
+// call, in their order. Data as Query has it.
+struct ItemTensor {
+  std::string name;
+  std::string datatype;
+  Shape shape;  // the number of items first
+  std::string bytes;
+};
+using ItemTensors = std::vector<ItemTensor>;
+
 struct PersonalCall {
   std::string_view model;  // read during the call only
   TimePoint arrival;
   TimePoint deadline = TimePoint::infinite_future();
   std::shared_ptr<Tenant> tenant{};  // null: without limits
+  // Of the items of predict() and observe(), or the candidates of top_k(); null: the model knows them.
+  std::shared_ptr<const ItemTensors> inputs{};
 };
 
 struct UserItem {

@@ -38,11 +38,20 @@ void ModelCounters::count_cache_miss(Duration lookup) { cache_miss_.add(lookup);
 
 void ModelCounters::count_execution(uint32_t rows, const Outcome& outcome) {
   FOLIOT_CHECK(rows >= 1 && rows <= kBatchSizeMax);
-  Batch& batch = batches_[rows - 1];
+  Batch& batch = this->batch(rows);
   batch.compute_input.add(outcome.input_duration);
   batch.compute_infer.add(outcome.duration);
   batch.compute_output.add(outcome.output_duration);
   execution_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+ModelCounters::Batch& ModelCounters::batch(uint32_t rows) {
+  if (rows <= batches_.size()) return batches_[rows - 1];
+  std::call_once(large_made_, [this] {
+    large_owner_ = std::make_unique<LargeBatches>();
+    large_.store(large_owner_.get(), std::memory_order_release);
+  });
+  return (*large_owner_)[rows - batches_.size() - 1];
 }
 
 ModelStatistics ModelCounters::snapshot() const {
@@ -62,14 +71,19 @@ ModelStatistics ModelCounters::snapshot() const {
       .compute_output = compute_output_.read(),
       .batches = {},
   };
-  for (uint32_t rows = 1; rows <= kBatchSizeMax; ++rows) {
-    const Batch& batch = batches_[rows - 1];
+  uint32_t rows = 0;
+  const auto add = [&](const Batch& batch) {
+    ++rows;
     const DurationCount infer = batch.compute_infer.read();
-    if (infer.count == 0) continue;
+    if (infer.count == 0) return;
     copy.batches.push_back({.batch_size = rows,
                             .compute_input = batch.compute_input.read(),
                             .compute_infer = infer,
                             .compute_output = batch.compute_output.read()});
+  };
+  for (const Batch& batch : batches_) add(batch);
+  if (const LargeBatches* large = large_.load(std::memory_order_acquire)) {
+    for (const Batch& batch : *large) add(batch);
   }
   return copy;
 }

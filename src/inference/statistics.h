@@ -100,7 +100,15 @@ class ModelCounters {
   Counter compute_input_;
   Counter compute_infer_;
   Counter compute_output_;
-  std::array<Batch, kBatchSizeMax> batches_;  // [rows - 1]
+  // Larger ones are of containers alone.
+  using LargeBatches = std::array<Batch, kBatchSizeMax - kCompiledBatchSizeMax>;
+
+  Batch& batch(uint32_t rows);
+
+  std::array<Batch, kCompiledBatchSizeMax> batches_;  // [rows - 1]
+  std::once_flag large_made_;
+  std::unique_ptr<LargeBatches> large_owner_;
+  std::atomic<const LargeBatches*> large_{nullptr};  // null: there was none yet
 };
 
 class CallStatistics {

@@ -49,6 +49,21 @@ TEST(StatisticsTest, CountsExecutionsByTheirRows) {
   EXPECT_EQ(read.batches[1].compute_infer.nanoseconds, 8'000'000u);
 }
 
+TEST(StatisticsTest, CountsLargeBatchesOfContainers) {
+  ModelCounters counters("m", "1");
+  Outcome outcome;
+  outcome.duration = milliseconds(4);
+  for (const uint32_t rows : {kBatchSizeMax, kCompiledBatchSizeMax + 1, kCompiledBatchSizeMax, kBatchSizeMax}) {
+    counters.count_execution(rows, outcome);
+  }
+  const ModelStatistics read = counters.snapshot();
+  ASSERT_EQ(read.batches.size(), 3u);
+  EXPECT_EQ(read.batches[0].batch_size, kCompiledBatchSizeMax);
+  EXPECT_EQ(read.batches[1].batch_size, kCompiledBatchSizeMax + 1);
+  EXPECT_EQ(read.batches[2].batch_size, kBatchSizeMax);
+  EXPECT_EQ(read.batches[2].compute_infer.count, 2u);
+}
+
 ModelInfo version_of_doubling(const std::string& version) {
   ModelInfo model = doubling_model(ModelId(1));
   model.version = version;

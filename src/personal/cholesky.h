@@ -10,6 +10,7 @@
 #define FOLIOT_PERSONAL_CHOLESKY_H_
 
 #include <cstddef>
+#include <span>
 
 namespace foliot {
 
@@ -51,6 +52,13 @@ struct Cholesky {
 
 template <typename T>
 const Cholesky<T>& cholesky();
+
+// Of two vectors of the same padded size.
+inline float product(std::span<const float> a, std::span<const float> b) {
+  float result = 0;
+  cholesky<float>().multiply(a.data(), 1, a.size(), b.data(), &result);
+  return result;
+}
 
 }  // namespace foliot
 

@@ -9,10 +9,10 @@ namespace foliot {
 namespace {
 
 // Draws an item for each place that is drawn at all, no item twice.
-std::vector<std::optional<ScoredItem>> draw_places(const Exploration& exploration, const ItemTable& table,
+std::vector<std::optional<ScoredItem>> draw_places(const Exploration& exploration, const ItemRows& table,
                                                    std::span<const float> weights, size_t places,
                                                    const std::vector<size_t>* candidates, Random& random) {
-  const size_t size = candidates == nullptr ? table.items().size() : candidates->size();
+  const size_t size = candidates == nullptr ? table.items.size() : candidates->size();
   const double epsilon = exploration.kind == ExplorationKind::kEpsilon ? exploration.epsilon : 0;
   std::vector<std::optional<ScoredItem>> drawn(places);
   std::vector<size_t> used;
@@ -22,8 +22,8 @@ std::vector<std::optional<ScoredItem>> draw_places(const Exploration& exploratio
     size_t index = random.below(size);
     while (std::find(used.begin(), used.end(), index) != used.end()) index = random.below(size);
     const size_t row = candidates == nullptr ? index : (*candidates)[index];
-    ScoredItem item{.item = table.items()[row]};
-    cholesky<float>().multiply(table.row(row).data(), 1, table.width(), weights.data(), &item.score);
+    ScoredItem item{.item = table.items[row]};
+    cholesky<float>().multiply(table.row(row).data(), 1, table.width, weights.data(), &item.score);
     item.is_drawn = chance < exploration.pool;
     if (item.is_drawn) item.probability = exploration.pool / static_cast<double>(size - used.size());
     used.push_back(index);
@@ -32,11 +32,21 @@ std::vector<std::optional<ScoredItem>> draw_places(const Exploration& exploratio
   return drawn;
 }
 
-std::vector<ScoredItem> best_items(const Exploration& exploration, const ItemTable& table,
+}  // namespace
+
+std::optional<ExplorationKind> exploration_named(std::string_view name) {
+  if (name == "greedy") return ExplorationKind::kGreedy;
+  if (name == "epsilon") return ExplorationKind::kEpsilon;
+  if (name == "linucb") return ExplorationKind::kLinucb;
+  if (name == "thompson") return ExplorationKind::kThompson;
+  return std::nullopt;
+}
+
+std::vector<ScoredItem> best_items(const Exploration& exploration, const ItemRows& table,
                                    std::span<const float> weights, const UserWeights* factor, size_t k,
                                    const std::vector<size_t>* candidates, Random& random) {
   if (exploration.kind == ExplorationKind::kThompson) {
-    std::vector<float> drawn(table.width());
+    std::vector<float> drawn(table.width);
     factor->draw(weights, exploration.deviation, random, drawn);
     return top_k(table, drawn, k, candidates);
   }
@@ -50,31 +60,23 @@ std::vector<ScoredItem> best_items(const Exploration& exploration, const ItemTab
   });
 }
 
-}  // namespace
-
-std::optional<ExplorationKind> exploration_named(std::string_view name) {
-  if (name == "greedy") return ExplorationKind::kGreedy;
-  if (name == "epsilon") return ExplorationKind::kEpsilon;
-  if (name == "linucb") return ExplorationKind::kLinucb;
-  if (name == "thompson") return ExplorationKind::kThompson;
-  return std::nullopt;
-}
-
-std::vector<ScoredItem> explore(const Exploration& exploration, const ItemTable& table, std::span<const float> weights,
+std::vector<ScoredItem> explore(const Exploration& exploration, const ItemRows& table, std::span<const float> weights,
                                 const UserWeights* factor, size_t k, const std::vector<size_t>* candidates,
-                                Random& random) {
-  FOLIOT_CHECK(factor != nullptr || !exploration.needs_factor());
-  const size_t places = std::min(k, candidates == nullptr ? table.items().size() : candidates->size());
+                                Random& random, const std::vector<ScoredItem>* best) {
+  FOLIOT_CHECK(best != nullptr || factor != nullptr || !exploration.needs_factor());
+  const size_t places = std::min(k, candidates == nullptr ? table.items.size() : candidates->size());
   const std::vector<std::optional<ScoredItem>> drawn =
       draw_places(exploration, table, weights, places, candidates, random);
-  const std::vector<ScoredItem> best = best_items(exploration, table, weights, factor, places, candidates, random);
+  std::vector<ScoredItem> found;
+  if (best == nullptr) found = best_items(exploration, table, weights, factor, places, candidates, random);
+  const std::vector<ScoredItem>& ranked = best == nullptr ? found : *best;
   std::vector<uint64_t> taken;
   for (const std::optional<ScoredItem>& place : drawn) {
     if (place) taken.push_back(place->item);
   }
   std::sort(taken.begin(), taken.end());
   std::vector<ScoredItem> shown;
-  auto next = best.begin();
+  auto next = ranked.begin();
   for (const std::optional<ScoredItem>& place : drawn) {
     while (!place && std::binary_search(taken.begin(), taken.end(), next->item)) ++next;
     shown.push_back(place ? *place : *next++);

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "personal/item_table.h"
+#include "personal/item_features.h"
 #include "personal/top_k.h"
 #include "personal/user_weights.h"
 
@@ -38,13 +38,20 @@ struct Exploration {
   double pool = 0.01;
 
   // A is needed for it, and not only the weights.
+  // The best items of a user are others each time.
+  bool draws_weights() const { return kind == ExplorationKind::kThompson; }
   bool needs_factor() const { return kind == ExplorationKind::kLinucb || kind == ExplorationKind::kThompson; }
 };
 
-// At most k places. `candidates` as for top_k(). `factor`: the user's; only where it is needed.
-std::vector<ScoredItem> explore(const Exploration& exploration, const ItemTable& table, std::span<const float> weights,
+// At most k places. `candidates` as for top_k(). `factor`: the user's; only where it is needed and there is no `best`.
+// `best`: null, or what best_items() gives for these items and weights.
+std::vector<ScoredItem> explore(const Exploration& exploration, const ItemRows& table, std::span<const float> weights,
                                 const UserWeights* factor, size_t k, const std::vector<size_t>* candidates,
-                                Random& random);
+                                Random& random, const std::vector<ScoredItem>* best = nullptr);
+// The places that are not drawn. Without a use of `random` unless draws_weights().
+std::vector<ScoredItem> best_items(const Exploration& exploration, const ItemRows& table,
+                                   std::span<const float> weights, const UserWeights* factor, size_t k,
+                                   const std::vector<size_t>* candidates, Random& random);
 
 }  // namespace foliot
 

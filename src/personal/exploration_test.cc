@@ -37,18 +37,18 @@ class ExplorationTest : public testing::Test {
 TEST_F(ExplorationTest, TopKIsExact) {
   const std::vector<ScoredItem> all = all_sorted();
   for (const size_t k : {1, 7, 1000, 2000}) {
-    const std::vector<ScoredItem> best = top_k(*table_, weights_, k);
+    const std::vector<ScoredItem> best = top_k(table_->all(), weights_, k);
     ASSERT_EQ(best.size(), std::min<size_t>(k, 1000));
     for (size_t i = 0; i < best.size(); ++i) EXPECT_EQ(best[i].item, all[i].item);
   }
   const std::vector<size_t> candidates = {3, 500, 999};
-  EXPECT_EQ(top_k(*table_, weights_, 5, &candidates).size(), 3u);
+  EXPECT_EQ(top_k(table_->all(), weights_, 5, &candidates).size(), 3u);
 }
 
 TEST_F(ExplorationTest, AmongEqualsTheLowerIdIsFirst) {
   const std::vector<float> zero(table_->width());
   std::vector<uint64_t> items;
-  for (const ScoredItem& item : top_k(*table_, zero, 3)) items.push_back(item.item);
+  for (const ScoredItem& item : top_k(table_->all(), zero, 3)) items.push_back(item.item);
   EXPECT_THAT(items, ElementsAre(0, 10, 20));
 }
 
@@ -60,7 +60,8 @@ TEST_F(ExplorationTest, ThePoolIsDrawnUniformlyWithItsProbability) {
   int count = 0;
   constexpr int kQueries = 20000;
   for (int i = 0; i < kQueries; ++i) {
-    const std::vector<ScoredItem> shown = explore(exploration, *table_, weights_, nullptr, 2, &candidates, random);
+    const std::vector<ScoredItem> shown =
+        explore(exploration, table_->all(), weights_, nullptr, 2, &candidates, random);
     ASSERT_EQ(shown.size(), 2u);
     EXPECT_NE(shown[0].item, shown[1].item);
     for (const ScoredItem& item : shown) {
@@ -78,7 +79,7 @@ TEST_F(ExplorationTest, ThePoolIsDrawnUniformlyWithItsProbability) {
 TEST_F(ExplorationTest, WithoutExplorationTheBestAreShown) {
   const Exploration exploration{.kind = ExplorationKind::kGreedy, .pool = 0};
   Random random(3);
-  const std::vector<ScoredItem> shown = explore(exploration, *table_, weights_, nullptr, 20, nullptr, random);
+  const std::vector<ScoredItem> shown = explore(exploration, table_->all(), weights_, nullptr, 20, nullptr, random);
   const std::vector<ScoredItem> all = all_sorted();
   for (size_t i = 0; i < 20; ++i) EXPECT_EQ(shown[i].item, all[i].item);
 }
@@ -96,18 +97,19 @@ TEST_F(ExplorationTest, UncertainItemsAreShown) {
   for (const ExplorationKind kind : {ExplorationKind::kLinucb, ExplorationKind::kThompson}) {
     std::set<uint64_t> first;
     for (int i = 0; i < 50; ++i) {
-      first.insert(explore({.kind = kind, .pool = 0}, *table_, zero, &factor, 1, &candidates, random)[0].item);
+      first.insert(explore({.kind = kind, .pool = 0}, table_->all(), zero, &factor, 1, &candidates, random)[0].item);
     }
     EXPECT_TRUE(first.contains(10));
   }
   EXPECT_EQ(
-      explore({.kind = ExplorationKind::kGreedy, .pool = 0}, *table_, zero, nullptr, 1, &candidates, random)[0].item,
+      explore({.kind = ExplorationKind::kGreedy, .pool = 0}, table_->all(), zero, nullptr, 1, &candidates, random)[0]
+          .item,
       0u);
   // Every place is drawn.
   std::set<uint64_t> drawn;
   for (int i = 0; i < 50; ++i) {
     const Exploration epsilon{.kind = ExplorationKind::kEpsilon, .epsilon = 1, .pool = 0};
-    const ScoredItem shown = explore(epsilon, *table_, zero, nullptr, 1, &candidates, random)[0];
+    const ScoredItem shown = explore(epsilon, table_->all(), zero, nullptr, 1, &candidates, random)[0];
     EXPECT_FALSE(shown.is_drawn);  // the pool is apart from it
     drawn.insert(shown.item);
   }

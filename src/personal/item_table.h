@@ -14,11 +14,12 @@
 #include <utility>
 
 #include "base/status.h"
+#include "personal/item_features.h"
 #include "personal/mapped_rows.h"
 
 namespace foliot {
 
-class ItemTable {
+class ItemTable : public ItemFeatures {
  public:
   // Errors: as MappedRows.
   static Result<std::shared_ptr<const ItemTable>> open(const std::filesystem::path& file);
@@ -26,8 +27,12 @@ class ItemTable {
   static Status write(const std::filesystem::path& file, size_t features, std::span<const uint64_t> items,
                       std::span<const float> rows);
 
-  size_t features() const { return rows_->columns(); }
-  size_t width() const { return rows_->width(); }  // entries of a row
+  size_t features() const override { return rows_->columns(); }
+  size_t width() const override { return rows_->width(); }
+  std::optional<std::span<const float>> features_of(uint64_t item) const override {
+    const std::optional<size_t> place = find(item);
+    return place ? std::optional(row(*place)) : std::nullopt;
+  }
   std::span<const uint64_t> items() const { return rows_->keys(); }
   // Of all items, in the order of items().
   std::span<const float> rows() const { return rows_->values(); }
@@ -35,7 +40,8 @@ class ItemTable {
   // nullopt: it is unknown.
   std::optional<size_t> find(uint64_t item) const { return rows_->find(item); }
   // Of its content.
-  uint64_t checksum() const { return rows_->checksum(); }
+  uint64_t checksum() const override { return rows_->checksum(); }
+  ItemRows all() const { return {items(), rows(), width()}; }
 
  private:
   explicit ItemTable(std::unique_ptr<const MappedRows> rows) : rows_(std::move(rows)) {}

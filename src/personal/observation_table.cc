@@ -1,6 +1,7 @@
 #include "personal/observation_table.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
@@ -24,12 +25,36 @@ uint32_t ObservationTable::place_of(uint64_t user) {
 uint32_t ObservationTable::add(uint64_t user, uint64_t number, std::span<const UserObservation> observations) {
   const uint32_t place = place_of(user);
   User& known = users_[place];
-  if (number <= known.number) return place;
+  if (number > known.number) append(known, number, observations);
+  return place;
+}
+
+void ObservationTable::append(User& known, uint64_t number, std::span<const UserObservation> observations) {
+  constexpr size_t kFew = 16;
   if (known.number == 0) known.first_number = number;
   known.number = number;
-  for (const UserObservation& observation : observations) {
-    if (!has(user, observation.id)) known.observations.push_back(observation);
+  const auto has_id = [&known](uint64_t id) {
+    // Retries come soon.
+    return std::any_of(known.observations.rbegin(), known.observations.rend(),
+                       [id](const UserObservation& one) { return one.id == id; });
+  };
+  std::unordered_set<uint64_t> ids;  // of a whole copy
+  if (observations.size() > kFew) {
+    for (const UserObservation& one : known.observations) ids.insert(one.id);
   }
+  for (const UserObservation& observation : observations) {
+    const bool is_new = observations.size() > kFew ? ids.insert(observation.id).second : !has_id(observation.id);
+    if (is_new) known.observations.push_back(observation);
+  }
+}
+
+uint32_t ObservationTable::merge(uint64_t user, uint64_t number, uint64_t generation,
+                                 std::span<const UserObservation> observations, bool& was_older) {
+  const uint32_t place = place_of(user);
+  User& known = users_[place];
+  was_older = number > known.number && generation > known.generation;
+  if (was_older) known = {.id = user, .generation = generation, .is_used = true};
+  if (number > known.number && generation == known.generation) append(known, number, observations);
   return place;
 }
 

@@ -36,6 +36,7 @@ class ObservationTable {
     uint64_t id = 0;
     uint64_t first_number = 0;  // of the record of the log that it began with: another one after forget()
     uint64_t number = 0;        // of the last record that is part of it
+    uint64_t generation = 0;    // how often it was forgotten, where users have copies on several front ends
     bool is_used = false;
     std::vector<UserObservation> observations{};  // in the order in which they came
   };
@@ -43,6 +44,10 @@ class ObservationTable {
   // Returns the user's place. Observations whose ids the user has already are left out; without effect if
   // `number` is not above that of the user's last change.
   uint32_t add(uint64_t user, uint64_t number, std::span<const UserObservation> observations);
+  // As add(), of observations that belong to this generation of the user: those of older ones are removed, and
+  // `was_older` is set; without effect if the user is of a later one.
+  uint32_t merge(uint64_t user, uint64_t number, uint64_t generation, std::span<const UserObservation> observations,
+                 bool& was_older);
   // Returns the place that is empty now; nullopt: there is no such user, or its last change is later.
   std::optional<uint32_t> remove(uint64_t user, uint64_t number);
   // REQUIRES: the user is unknown.
@@ -58,6 +63,7 @@ class ObservationTable {
 
  private:
   uint32_t place_of(uint64_t user);
+  static void append(User& known, uint64_t number, std::span<const UserObservation> observations);
 
   std::vector<User> users_;
   std::vector<uint32_t> empty_places_;

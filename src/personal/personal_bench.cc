@@ -116,14 +116,21 @@ void BM_Build(benchmark::State& state) {
     benchmark::DoNotOptimize(weights.data());
   }
 }
-BENCHMARK(BM_Build)->Args({100, 1})->Args({100, 10})->Args({100, 50})->Args({100, 150})->Args({1000, 100});
+BENCHMARK(BM_Build)
+    ->Args({100, 1})
+    ->Args({100, 10})
+    ->Args({100, 50})
+    ->Args({100, 100})
+    ->Args({100, 150})
+    ->Args({1000, 100});
 
 // All of 10,000 items, 10 places.
-void top_k_of_all(benchmark::State& state, ExplorationKind kind) {
+void top_k_of_all(benchmark::State& state, ExplorationKind kind, uint64_t kept_bytes = 0) {
   const TestFolder folder("personal_bench");
   const auto table = drawn_items(folder.path, static_cast<size_t>(state.range(0)), 10'000);
   PersonalModel::Options options;
   options.exploration.kind = kind;
+  options.lists_bytes_max = kept_bytes;
   const auto model = PersonalModel::open(std::make_unique<SimulatedStorage>(), {.items = table}, options).value();
   std::atomic<bool> is_done = false;
   std::vector<UserObservation> observations;
@@ -137,7 +144,11 @@ void BM_TopKThompson(benchmark::State& state) { top_k_of_all(state, ExplorationK
 void BM_TopKLinucb(benchmark::State& state) { top_k_of_all(state, ExplorationKind::kLinucb); }
 BENCHMARK(BM_TopKGreedy)->Arg(10)->Arg(50)->Arg(100)->Arg(200)->Arg(1000);
 BENCHMARK(BM_TopKThompson)->Arg(10)->Arg(100);
+void BM_TopKKeptGreedy(benchmark::State& state) { top_k_of_all(state, ExplorationKind::kGreedy, 1 << 20); }
+void BM_TopKKeptLinucb(benchmark::State& state) { top_k_of_all(state, ExplorationKind::kLinucb, 1 << 20); }
 BENCHMARK(BM_TopKLinucb)->Arg(100);
+BENCHMARK(BM_TopKKeptGreedy)->Arg(100);
+BENCHMARK(BM_TopKKeptLinucb)->Arg(100);
 
 // Figure 2.4: so many candidates, d = 100.
 void BM_TopKOfCandidates(benchmark::State& state) {
@@ -146,7 +157,7 @@ void BM_TopKOfCandidates(benchmark::State& state) {
   std::vector<float> weights(table->width(), 0.5F);
   std::vector<size_t> candidates;
   for (size_t i = 0; i < static_cast<size_t>(state.range(0)); ++i) candidates.push_back(i * 7919 % 10'000);
-  for (auto _ : state) benchmark::DoNotOptimize(top_k(*table, weights, 10, &candidates));
+  for (auto _ : state) benchmark::DoNotOptimize(top_k(table->all(), weights, 10, &candidates));
 }
 BENCHMARK(BM_TopKOfCandidates)->Arg(10)->Arg(100)->Arg(1000)->Arg(10'000);
 

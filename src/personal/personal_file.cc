@@ -46,8 +46,16 @@ Status read_exploration(std::optional<TomlReader> reader, Exploration& explorati
   return reader->finish();
 }
 
-Status read_limits(std::optional<TomlReader> reader, PersonalModel::Options& options) {
+Status read_limits(std::optional<TomlReader> reader, PersonalModel::Options& options,
+                   std::optional<FeatureSource::Options>& features) {
   if (!reader) return Status();
+  for (const char* key : {"feature_cache", "inputs"}) {
+    if (!features && reader->has(key)) reader->fail(key, "is of features that a model computes: name it as `features`");
+  }
+  if (features) {
+    reader->bytes("feature_cache", features->cache_bytes);
+    reader->bytes("inputs", options.inputs_bytes_max);
+  }
   uint64_t users = options.users_max;
   uint64_t observations = options.observations_per_user_max;
   uint64_t factors = options.table.factors_max;
@@ -57,6 +65,7 @@ Status read_limits(std::optional<TomlReader> reader, PersonalModel::Options& opt
   reader->whole("observations_per_user", observations, 1);
   reader->whole("factors", factors, 1);
   reader->whole("observations_per_snapshot", options.observations_per_snapshot, 1);
+  reader->bytes("lists", options.lists_bytes_max);
   reader->number("value_min", least);
   reader->number("value_max", most);
   if (!(least < most)) reader->fail("value_min", fmt::format("is {}: must be below value_max, {}", least, most));
@@ -79,10 +88,10 @@ Status read_spec(const toml::table& table, const std::string& file, PersonalSpec
   TomlReader reader(table, file);
   std::string features = "items";
   reader.text("features", features);
+  std::string output;
   if (features != "items") {
-    reader.fail(
-        "features",
-        fmt::format("is \"{}\": must be \"items\"; features that a model computes are not served yet", features));
+    reader.text("features_output", output);
+    spec.features = FeatureSource::Options{.model = features, .output = output};
   }
   read_choice(reader, "prior", "mean", "zero", spec.options.table.prior_is_mean);
   double lambda = spec.options.table.lambda;
@@ -92,8 +101,9 @@ Status read_spec(const toml::table& table, const std::string& file, PersonalSpec
   read_choice(reader, "durability", "disk", "async", is_on_disk);
   spec.options.durability_is_async = !is_on_disk;
   reader.positive("default_slo", spec.default_slo);
+  reader.whole("replicas", spec.replicas, 1, 2);
   FOLIOT_RETURN_IF_ERROR(read_exploration(reader.table("exploration"), spec.options.exploration));
-  FOLIOT_RETURN_IF_ERROR(read_limits(reader.table("limits"), spec.options));
+  FOLIOT_RETURN_IF_ERROR(read_limits(reader.table("limits"), spec.options, spec.features));
   FOLIOT_RETURN_IF_ERROR(read_retrain(reader.table("retrain"), spec.options.retrain));
   return reader.finish();
 }

@@ -5,11 +5,13 @@
 //
 // personal.toml, all of it optional:
 //
-//   features = "items"          # materialised: the items.features of a version
+//   features = "items"          # the items.features of a version; else the served model that computes them
+//   features_output = ""        # of that model; empty: its only one
 //   prior = "mean"              # of a user's weights: "mean" of all other users' or "zero"
 //   lambda = 1.0                # how much the prior counts, where the version brings none
 //   durability = "disk"         # an observation is answered when the disk has it; "async": at once
 //   default_slo = "20ms"        # deadline of calls that bring none
+//   replicas = 2                # on how many front ends of a cluster each user is: 1 or 2
 //   [exploration]
 //   name = "thompson"           # exploration.h
 //   epsilon = 0.05
@@ -23,6 +25,9 @@
 //   value_max = 1e6
 //   factors = 1024              # matrices that are kept
 //   observations_per_snapshot = 1000000
+//   lists = "16MiB"             # of the best of all items that are kept, where exploration draws no weights
+//   feature_cache = "64MiB"     # of computed features, beside those of observed items
+//   inputs = "1GiB"             # of observed items, where features are computed
 //   [retrain]                   # when the metrics say that it is to be retrained; 0: never
 //   loss_max = 0                # of the last observations, squared errors
 //   observations_max = 0        # since training
@@ -36,6 +41,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "personal/feature_source.h"
 #include "personal/personal_model.h"
 
 namespace foliot {
@@ -46,6 +52,8 @@ struct PersonalSpec {
   std::filesystem::path folder;
   PersonalModel::Options options{};
   std::optional<Duration> default_slo{};
+  uint32_t replicas = 2;                             // on how many front ends of a cluster each user is
+  std::optional<FeatureSource::Options> features{};  // nullopt: in the table of a version
 };
 
 // Errors: kInvalidArgument naming file, line and key, as the spec's status.

@@ -32,6 +32,13 @@ TEST_F(PersonalFileTest, AnEmptyFileIsEnough) {
   EXPECT_EQ(spec.options.exploration.kind, ExplorationKind::kThompson);
   EXPECT_TRUE(spec.options.table.prior_is_mean);
   EXPECT_FALSE(spec.default_slo);
+  EXPECT_EQ(spec.replicas, 2u);
+}
+
+TEST_F(PersonalFileTest, ReplicasAreOneOrTwo) {
+  EXPECT_EQ(read("replicas = 1").replicas, 1u);
+  EXPECT_THAT(error("replicas = 3"), HasSubstr("replicas"));
+  EXPECT_THAT(error("replicas = 0"), HasSubstr("replicas"));
 }
 
 TEST_F(PersonalFileTest, ReadsEverything) {
@@ -41,6 +48,7 @@ prior = "zero"
 lambda = 2.5
 durability = "async"
 default_slo = "20ms"
+replicas = 1
 [exploration]
 name = "linucb"
 epsilon = 0.1
@@ -54,6 +62,7 @@ value_min = 1
 value_max = 5
 factors = 3
 observations_per_snapshot = 40
+lists = "1MiB"
 [retrain]
 loss_max = 2
 observations_max = 1000
@@ -75,6 +84,7 @@ observations_max = 1000
   EXPECT_EQ(options.value_max, 5);
   EXPECT_EQ(options.table.factors_max, 3U);
   EXPECT_EQ(options.observations_per_snapshot, 40U);
+  EXPECT_EQ(options.lists_bytes_max, uint64_t{1} << 20);
   EXPECT_EQ(options.retrain.loss_max, 2);
   EXPECT_EQ(options.retrain.observations_max, 1000U);
 }
@@ -84,7 +94,8 @@ TEST_F(PersonalFileTest, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error("lambda = -1"), HasSubstr("lambda"));
   EXPECT_THAT(error("prior = \"median\""), HasSubstr("is \"median\": must be \"mean\" or \"zero\""));
   EXPECT_THAT(error("durability = \"memory\""), HasSubstr("must be \"disk\" or \"async\""));
-  EXPECT_THAT(error("features = \"resnet\""), HasSubstr("features that a model computes are not served yet"));
+  EXPECT_THAT(error("[limits]\ninputs = \"1MiB\""), HasSubstr("is of features that a model computes"));
+  EXPECT_THAT(error("features_output = \"y\""), HasSubstr("features_output"));
   EXPECT_THAT(error("[exploration]\nname = \"ucb\""), HasSubstr("must be greedy, epsilon, linucb or thompson"));
   EXPECT_THAT(error("[exploration]\npool = 2"), HasSubstr("personal.toml:2: "));
   EXPECT_THAT(error("[limits]\nvalue_min = 5\nvalue_max = 5"), HasSubstr("must be below value_max, 5"));

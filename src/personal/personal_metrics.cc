@@ -35,6 +35,25 @@ prometheus::MetricFamily refused_calls(const std::vector<PersonalStatisticsOf>& 
   return family;
 }
 
+// Where the features of items came from, of models that have them computed.
+prometheus::MetricFamily feature_sources(const std::vector<PersonalStatisticsOf>& all) {
+  prometheus::MetricFamily family{.name = "foliot_personal_features_total",
+                                  .help = "Items of calls, by where their features came from",
+                                  .type = prometheus::MetricType::Counter,
+                                  .metric = {}};
+  for (const PersonalStatisticsOf& of : all) {
+    if (of.features == nullptr) continue;
+    const FeatureSource::Counters& counters = of.features->counters();
+    for (const auto& [from, count] : {std::pair("known", &counters.known), std::pair("cache", &counters.cached),
+                                      std::pair("model", &counters.computed)}) {
+      prometheus::ClientMetric& metric = add_metric(family, of);
+      metric.label.push_back({"from", from});
+      metric.counter.value = static_cast<double>(count->load());
+    }
+  }
+  return family;
+}
+
 prometheus::MetricFamily read_durations(const std::vector<PersonalStatisticsOf>& all) {
   prometheus::MetricFamily family{.name = "foliot_personal_topk_seconds",
                                   .help = "Time that a call of topK took of a thread",
@@ -91,6 +110,7 @@ std::string PersonalMetrics::text() const {
       [](Of of) { return of.learned.pool.recent(); });
   add("foliot_personal_retrain", "1: the version is to be retrained", MetricType::Gauge,
       [](Of of) { return of.learned.retrain.empty() ? 0 : 1; });
+  families.push_back(feature_sources(all));
   families.push_back(refused_calls(all));
   families.push_back(read_durations(all));
   prometheus::MetricFamily waiting{.name = "foliot_personal_waiting_reads",

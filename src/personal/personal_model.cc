@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "personal/cholesky.h"
+#include "personal/item_input.h"
 #include "personal/user_records.h"
 
 namespace foliot {
@@ -47,6 +48,22 @@ Result<std::vector<size_t>> find_candidates(const ItemTable& table, std::span<co
   return candidates;
 }
 
+Status check_places(size_t k) {
+  if (k > 0 && k <= PersonalModel::kPlacesMax) return Status();
+  return Status::invalid_argument(fmt::format("k = {}: must be 1 to {}", k, PersonalModel::kPlacesMax));
+}
+
+Status check_twice(std::vector<uint64_t> items) {
+  std::sort(items.begin(), items.end());
+  const auto twice = std::adjacent_find(items.begin(), items.end());
+  if (twice == items.end()) return Status();
+  return Status::invalid_argument(fmt::format("item {} is named twice; name each candidate once", *twice));
+}
+
+Status other_version() {
+  return Status::unavailable("another version of the feature model is served by now; try again");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Storage> storage, PersonalVersion version,
@@ -66,37 +83,55 @@ PersonalModel::~PersonalModel() = default;
 
 Result<UserPrediction> PersonalModel::predict(uint64_t user, uint64_t item) {
   const std::lock_guard lock(mutex_);
-  const ItemTable& items = weights_->items();
-  const std::optional<size_t> place = items.find(item);
-  if (!place) return unknown_item(item);
+  const std::optional<std::span<const float>> features = weights_->items().features_of(item);
+  if (!features) return unknown_item(item);
   UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
-  cholesky<float>().multiply(items.row(*place).data(), 1, items.width(), weights_->weights(user).data(),
-                             &prediction.value);
+  prediction.value = product(*features, weights_->weights(user));
   return prediction;
 }
 
-Result<TopK> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items, size_t k) {
-  if (k == 0 || k > kPlacesMax) {
-    return Status::invalid_argument(fmt::format("k = {}: must be 1 to {}", k, kPlacesMax));
-  }
-  // The search for the candidates and the scan of the items need no lock: they work on copies.
-  std::optional<UserWeights> factor;
-  TopK result;
-  std::unique_lock lock(mutex_);
-  const std::shared_ptr<const ItemTable> table = weights_->version().items;
-  result.version = weights_->version().name;
-  if (options_.exploration.needs_factor()) factor.emplace(weights_->factor(user));
-  const std::span<const float> known = weights_->weights(user);
-  const std::vector<float> weights(known.begin(), known.end());
-  Random random = random_.fork();
-  lock.unlock();
+Result<UserPrediction> PersonalModel::predict(uint64_t user, const ComputedRows& rows, size_t index) {
+  const std::lock_guard lock(mutex_);
+  if (!is_served(rows)) return other_version();
+  UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
+  prediction.value = product(rows.row(index), weights_->weights(user));
+  return prediction;
+}
 
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<size_t> candidates, find_candidates(*table, items));
-  result.query = (random.next() >> 11) | 1;  // below 2^53: JSON's readers may keep numbers as doubles
-  result.places = explore(options_.exploration, *table, weights, factor ? &*factor : nullptr, k,
-                          items.empty() ? nullptr : &candidates, random);
+PersonalModel::Ranking PersonalModel::rank(uint64_t user, size_t k) {
+  Ranking ranking{.random = random_.fork(), .version = weights_->version().name};
+  const std::span<const float> known = weights_->weights(user);
+  ranking.weights.assign(known.begin(), known.end());
+  if (k > 0 && options_.lists_bytes_max > 0 && !options_.exploration.draws_weights()) {
+    const std::optional<uint32_t> place = users_.find(user);
+    ranking.key = lists_.key({.user = user,
+                              .first_number = place ? users_.user(*place).first_number : 0,
+                              .observations = users_.observations(user).size(),
+                              .version = weights_->fingerprint(),
+                              .k = k,
+                              .weights = ranking.weights});
+    ranking.best = lists_.find(*ranking.key);
+    if (ranking.best) ++cached_lists_;
+  }
+  if (options_.exploration.needs_factor() && !ranking.best) ranking.factor.emplace(weights_->factor(user));
+  return ranking;
+}
+
+TopK PersonalModel::rank(uint64_t user, Ranking ranking, const ItemRows& rows, const std::vector<size_t>* candidates,
+                         size_t k) {
+  TopK result{.version = std::move(ranking.version)};
+  result.query = (ranking.random.next() >> 11) | 1;  // below 2^53: JSON's readers may keep numbers as doubles
+  const UserWeights* const factor = ranking.factor ? &*ranking.factor : nullptr;
+  if (ranking.key && !ranking.best) {
+    ranking.best = best_items(options_.exploration, rows, ranking.weights, factor, std::min(k, rows.items.size()),
+                              candidates, ranking.random);
+    const std::lock_guard lock(mutex_);
+    lists_.insert(*ranking.key, *ranking.best);
+  }
+  result.places = explore(options_.exploration, rows, ranking.weights, factor, k, candidates, ranking.random,
+                          ranking.best ? &*ranking.best : nullptr);
   if (std::any_of(result.places.begin(), result.places.end(), [](const ScoredItem& one) { return one.is_drawn; })) {
-    lock.lock();
+    const std::lock_guard lock(mutex_);
     for (const ScoredItem& one : result.places) {
       if (one.is_drawn) drawn_.add(result.query, user, one.item, one.probability);
     }
@@ -104,13 +139,33 @@ Result<TopK> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items
   return result;
 }
 
-Status PersonalModel::check_observations(const ItemTable& items, std::span<const UserObservation> observations) {
+Result<TopK> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items, size_t k) {
+  FOLIOT_RETURN_IF_ERROR(check_places(k));
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<const ItemTable> table = weights_->version().items;
+  if (table == nullptr) return Status::invalid_argument("features are computed: name the items to choose from");
+  Ranking ranking = rank(user, items.empty() ? k : 0);
+  lock.unlock();
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<size_t> candidates, find_candidates(*table, items));
+  return rank(user, std::move(ranking), table->all(), items.empty() ? nullptr : &candidates, k);
+}
+
+Result<TopK> PersonalModel::top_k_of(uint64_t user, const ComputedRows& rows, size_t k) {
+  FOLIOT_RETURN_IF_ERROR(check_places(k));
+  FOLIOT_RETURN_IF_ERROR(check_twice(rows.items));
+  std::unique_lock lock(mutex_);
+  if (!is_served(rows)) return other_version();
+  Ranking ranking = rank(user, 0);
+  lock.unlock();
+  return rank(user, std::move(ranking), {rows.items, rows.values, rows.by->width()}, nullptr, k);
+}
+
+Status PersonalModel::check_observations(std::span<const UserObservation> observations) {
   if (observations.empty() || observations.size() > kObservationsPerCallMax) {
     return Status::invalid_argument(
         fmt::format("{} observations in a call: must be 1 to {}", observations.size(), kObservationsPerCallMax));
   }
   for (const UserObservation& observation : observations) {
-    if (!items.find(observation.item)) return unknown_item(observation.item);
     if (!std::isfinite(observation.value)) {
       return Status::invalid_argument(
           fmt::format("the value of item {} is {}: must be finite", observation.item, observation.value));
@@ -123,44 +178,213 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
   std::unique_lock lock(mutex_);
   const std::shared_ptr<const ItemTable> items = weights_->version().items;
   lock.unlock();
-  FOLIOT_RETURN_IF_ERROR(check_observations(*items, observations));
+  for (const UserObservation& observation : observations) {
+    if (items == nullptr || !items->find(observation.item)) return unknown_item(observation.item);
+  }
+  FOLIOT_RETURN_IF_ERROR(check_observations(observations));
   Change change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
+  lock.lock();
+  return record(std::move(change), query, lock);
+}
+
+Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> observations, const ComputedRows& rows,
+                              std::span<const size_t> places, Done done, uint64_t query) {
+  FOLIOT_RETURN_IF_ERROR(check_observations(observations));
+  Change change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
+  std::unique_lock lock(mutex_);
+  if (!is_served(rows)) return other_version();
+  FOLIOT_RETURN_IF_ERROR(claim_items(rows, places, change));
+  return record(std::move(change), query, lock);
+}
+
+// After an error nothing is claimed.
+Status PersonalModel::claim_items(const ComputedRows& rows, std::span<const size_t> places, Change& change) {
+  change.by = rows.by;
+  size_t bytes = 0;
+  Status status;
+  for (size_t i = 0; i < places.size() && status.ok(); ++i) {
+    const uint64_t item = rows.items[places[i]];
+    const ItemInput& input = rows.inputs[places[i]];
+    if (input == nullptr) continue;
+    const bool is_of_change = std::any_of(change.items.begin(), change.items.end(),
+                                          [item](const KnownItem& one) { return one.item == item; });
+    if (!is_of_change && known_items_.find(item) == nullptr) {
+      bytes += input->size();
+      if (makes_version_)
+        status = Status::unavailable("another version of the feature model is being taken; try again");
+      if (bytes > kItemInputBytesMax) {
+        status = Status::invalid_argument(
+            fmt::format("the inputs of new items that one user observed have {} bytes and more, limit {}; send fewer "
+                        "observations in a call",
+                        bytes, kItemInputBytesMax));
+      }
+    }
+    if (status.ok()) status = known_items_.claim(item, input);
+    if (!status.ok()) break;
+    if (is_of_change || known_items_.find(item) != nullptr) {
+      known_items_.release(item);
+      continue;
+    }
+    change.items.push_back({item, input});
+    const std::span<const float> row = rows.row(places[i]);
+    change.features.insert(change.features.end(), row.begin(), row.end());
+  }
+  if (!status.ok()) release_items(change);
+  return status;
+}
+
+void PersonalModel::release_items(const Change& change) {
+  for (const KnownItem& item : change.items) known_items_.release(item.item);
+}
+
+Status PersonalModel::record(Change change, uint64_t query, std::unique_lock<std::mutex>& lock) {
   for (UserObservation& observation : change.observations) {
     observation.value = std::clamp(observation.value, options_.value_min, options_.value_max);
     observation.probability = 0;
   }
-
-  lock.lock();
+  const uint64_t user = change.user;
   const size_t before = users_.observations(user).size();
-  if (std::all_of(observations.begin(), observations.end(),
+  if (std::all_of(change.observations.begin(), change.observations.end(),
                   [&](const UserObservation& observation) { return users_.has(user, observation.id); })) {
+    release_items(change);
     lock.unlock();
     change.done(Status());
     return Status();
   }
-  if (before + observations.size() > options_.observations_per_user_max) {
-    return Status::resource_exhausted(fmt::format("the user has {} observations, and {} more are over the limit of {}",
-                                                  before, observations.size(), options_.observations_per_user_max));
+  Status status;
+  if (before + change.observations.size() > options_.observations_per_user_max) {
+    status =
+        Status::resource_exhausted(fmt::format("the user has {} observations, and {} more are over the limit of {}",
+                                               before, change.observations.size(), options_.observations_per_user_max));
+  } else if (before == 0 && users_.users() >= options_.users_max) {
+    status = Status::resource_exhausted(fmt::format("limit of {} users reached; forget some", options_.users_max));
   }
-  if (before == 0 && users_.users() >= options_.users_max) {
-    return Status::resource_exhausted(fmt::format("limit of {} users reached; forget some", options_.users_max));
+  if (!status.ok()) {
+    release_items(change);
+    return status;
   }
   for (UserObservation& observation : change.observations) {
     if (query != 0) observation.probability = drawn_.take(query, user, observation.item);
   }
-  const std::vector<std::byte> record = encode_record(user, change.observations);
-  return append(record, std::move(change), lock);
+  const std::vector<std::byte> bytes = encode_record(user, change.observations, change.items);
+  return append(bytes, std::move(change), lock);
+}
+
+ItemInput PersonalModel::input_of(uint64_t item) {
+  const std::lock_guard lock(mutex_);
+  return known_items_.find(item);
+}
+
+std::vector<KnownItem> PersonalModel::begin_version() {
+  const std::lock_guard lock(mutex_);
+  makes_version_ = true;
+  return known_items_.all();
+}
+
+void PersonalModel::end_version() {
+  const std::lock_guard lock(mutex_);
+  makes_version_ = false;
+}
+
+UserDigest PersonalModel::digest_at(const ObservationTable::User& user) const {
+  return digest_of(user.id, user.generation, user.observations);
+}
+
+std::vector<UserDigest> PersonalModel::digests(size_t& place, size_t count) {
+  const std::lock_guard lock(mutex_);
+  std::vector<UserDigest> found;
+  for (; place < users_.places() && found.size() < count; ++place) {
+    if (users_.user(place).is_used) found.push_back(digest_at(users_.user(place)));
+  }
+  return found;
+}
+
+UserDigest PersonalModel::digest(uint64_t user) {
+  const std::lock_guard lock(mutex_);
+  const std::optional<uint32_t> place = users_.find(user);
+  return place ? digest_at(users_.user(*place)) : UserDigest{.user = user};
+}
+
+std::vector<std::byte> PersonalModel::copy(uint64_t user) {
+  const std::lock_guard lock(mutex_);
+  const std::optional<uint32_t> place = users_.find(user);
+  if (!place) return {};
+  return encode_copy(user, users_.user(*place).generation, users_.user(*place).observations);
+}
+
+std::vector<std::byte> PersonalModel::copy(uint64_t user, const std::vector<uint64_t>& ids) {
+  const std::lock_guard lock(mutex_);
+  const std::optional<uint32_t> place = users_.find(user);
+  if (!place) return {};
+  std::vector<UserObservation> chosen;
+  for (const UserObservation& one : users_.user(*place).observations) {
+    if (std::ranges::find(ids, one.id) != ids.end()) chosen.push_back(one);
+  }
+  return encode_copy(user, users_.user(*place).generation, chosen);
+}
+
+Status PersonalModel::merge(std::span<const std::byte> copy, Done done) {
+  constexpr size_t kObservationsPerRecord = 16'384;  // far below kRecordBytesMax
+  const std::optional<UserRecord> decoded = decode_record(copy);
+  if (!decoded || !decoded->generation) return Status::invalid_argument("it is no copy of a user");
+  const uint64_t generation = *decoded->generation;
+  const std::span<const UserObservation> all = decoded->observations;
+  size_t begin = 0;
+  do {
+    const std::span<const UserObservation> part =
+        all.subspan(begin, std::min(kObservationsPerRecord, all.size() - begin));
+    begin += part.size();
+    Change change{.user = decoded->user, .generation = generation, .observations = {part.begin(), part.end()}};
+    change.done = begin == all.size() ? std::move(done) : [](const Status&) {};
+    std::unique_lock lock(mutex_);
+    FOLIOT_RETURN_IF_ERROR(append(encode_copy(decoded->user, generation, part), std::move(change), lock));
+  } while (begin < all.size());
+  return Status();
+}
+
+void PersonalModel::drop(const UserDigest& digest, Done done) {
+  std::unique_lock lock(mutex_);
+  const std::optional<uint32_t> place = users_.find(digest.user);
+  const bool has_changed =
+      !place || digest_at(users_.user(*place)) != digest ||
+      std::ranges::any_of(waiting_, [&](const Change& change) { return change.user == digest.user; });
+  if (has_changed) {
+    lock.unlock();
+    return done(Status());
+  }
+  const Status status =
+      append(encode_record(digest.user, {}), {.user = digest.user, .forgets = true, .done = done}, lock);
+  if (status.ok()) return;
+  lock.unlock();
+  done(status);
+}
+
+uint64_t PersonalModel::last_generation(uint64_t user) const {
+  const std::optional<uint32_t> place = users_.find(user);
+  uint64_t last = place ? users_.user(*place).generation : 0;
+  for (const Change& change : waiting_) {
+    if (change.user == user && change.generation) last = std::max(last, *change.generation);
+  }
+  return last;
 }
 
 Status PersonalModel::forget(uint64_t user, Done done) {
-  const std::vector<std::byte> record = encode_record(user, {});
   std::unique_lock lock(mutex_);
+  if (options_.is_shared) {
+    const uint64_t generation = last_generation(user) + 1;
+    return append(encode_copy(user, generation, {}), {.user = user, .generation = generation, .done = std::move(done)},
+                  lock);
+  }
+  const std::vector<std::byte> record = encode_record(user, {});
   return append(record, {.user = user, .forgets = true, .done = std::move(done)}, lock);
 }
 
 Status PersonalModel::append(std::span<const std::byte> record, Change change, std::unique_lock<std::mutex>& lock) {
   const Result<uint64_t> number = log_->append(record);
-  if (!number.ok()) return number.status();
+  if (!number.ok()) {
+    release_items(change);
+    return number.status();
+  }
   change.number = *number;
   Done at_once;
   if (options_.durability_is_async) at_once = std::exchange(change.done, nullptr);
@@ -179,25 +403,37 @@ void PersonalModel::apply(const Change& change, bool is_live) {
     if (place && next_ != nullptr) next_->remove(*place);
     return;
   }
-  const size_t before = users_.observations(change.user).size();
-  const uint32_t place = users_.add(change.user, change.number, change.observations);
+  const ComputedItems* const served = weights_->version().computed.get();
+  for (size_t i = 0; i < change.items.size(); ++i) {
+    known_items_.keep(change.items[i].item, change.items[i].input);
+    // Another version that was swapped in meanwhile was made with these items.
+    if (change.by == nullptr || change.by.get() != served) continue;
+    const size_t width = change.by->width();
+    change.by->add(change.items[i].item, std::span(change.features).subspan(i * width, width));
+  }
+  size_t before = users_.observations(change.user).size();
+  bool was_older = false;
+  const uint32_t place =
+      change.generation ? users_.merge(change.user, change.number, *change.generation, change.observations, was_older)
+                        : users_.add(change.user, change.number, change.observations);
+  if (was_older) {
+    before = 0;
+    weights_->remove(place);
+    if (next_ != nullptr) next_->remove(place);
+  }
   const ObservationTable::User& user = users_.user(place);
   for (size_t i = before; i < user.observations.size(); ++i) {
-    if (is_live) record_loss(place, i);
+    if (is_live && !change.generation) record_loss(place, i);  // of a copy: where it was observed
     if (user.observations[i].is_of_pool()) add_to_pool(user, i);
   }
-  if (is_live && weights_->unsettled(place) >= kUnsettledMax) weights_->settle(place);
+  if (is_live && !change.generation && weights_->unsettled(place) >= kUnsettledMax) weights_->settle(place);
 }
 
 void PersonalModel::record_loss(uint32_t place, size_t index) {
   const UserObservation& observation = users_.user(place).observations[index];
-  const ItemTable& items = weights_->items();
-  const std::optional<size_t> item = items.find(observation.item);
-  if (!item) return;  // a swap has removed it meanwhile
-  float prediction = 0;
-  cholesky<float>().multiply(items.row(*item).data(), 1, items.width(), weights_->settled_weights(place).data(),
-                             &prediction);
-  const double error = prediction - observation.value;
+  const std::optional<std::span<const float>> features = weights_->items().features_of(observation.item);
+  if (!features) return;  // a swap has removed it meanwhile
+  const double error = product(*features, weights_->settled_weights(place)) - observation.value;
   losses_.overall.record(error * error);
   if (observation.is_of_pool()) losses_.pool.record(error * error);
   losses_.drift.record(index, error * error);
@@ -214,6 +450,7 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
   std::unique_lock lock(mutex_);
   while (!waiting_.empty() && waiting_.front().number <= last) {
     if (status.ok()) apply(waiting_.front(), true);
+    release_items(waiting_.front());
     if (waiting_.front().done) answers.push_back(std::move(waiting_.front().done));
     waiting_.pop_front();
   }
@@ -225,6 +462,10 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
 }
 
 Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
+  if (std::optional<KnownItem> item = decode_item(piece)) {
+    known_items_.keep(item->item, std::move(item->input));
+    return Status();
+  }
   std::optional<StoredUser> stored = decode_user(piece, weights_->fingerprint());
   if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
   const uint32_t place = users_.restore(std::move(stored->user));
@@ -241,12 +482,22 @@ Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> reco
   if (!decoded) {
     return Status::internal(fmt::format("record {} is of another format; use the version that wrote it", number));
   }
-  apply({number, decoded->user, decoded->observations.empty(), std::move(decoded->observations), {}}, false);
+  apply({.number = number,
+         .user = decoded->user,
+         .forgets = decoded->observations.empty() && !decoded->generation,
+         .generation = decoded->generation,
+         .observations = std::move(decoded->observations),
+         .items = std::move(decoded->items)},
+        false);
   return Status();
 }
 
 bool PersonalModel::next_piece(std::vector<std::byte>& piece) {
   const std::lock_guard lock(mutex_);
+  if (next_item_ < known_items_.kept().size()) {
+    encode_item(known_items_.kept()[next_item_++], piece);
+    return true;
+  }
   while (next_place_ < users_.places()) {
     const ObservationTable::User& user = users_.user(next_place_++);
     if (!user.is_used) continue;
@@ -301,7 +552,8 @@ PersonalStatistics PersonalModel::statistics() {
                                 .held_out = weights_->held_out(),
                                 .has_drifted = losses_.drift.is_found(),
                                 .corrections = weights_->corrections(),
-                                .builds = weights_->builds()};
+                                .builds = weights_->builds(),
+                                .cached_lists = cached_lists_};
   statistics.retrain = why_retrain(statistics, options_.retrain);
   return statistics;
 }

@@ -14,6 +14,9 @@
 // Losses are squared errors of predictions by the weights that were last read, or that are at most
 // kUnsettledMax observations old. They begin anew with each version and each start of the process.
 //
+// Where another model computes the features (personal_version.h), calls bring them along with what items are, and
+// the model keeps both for the items that users observed: another version of that model computes them anew.
+//
 // Bounded: what waits for the disk (RecordLog), observations of a user, users, matrices of users. State is
 // in memory: some 24 bytes for each observation, and 4 d for the weights of each user.
 //
@@ -35,9 +38,12 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "core/user_digest.h"
 #include "personal/drawn_places.h"
 #include "personal/drift_detector.h"
 #include "personal/exploration.h"
+#include "personal/known_items.h"
+#include "personal/list_cache.h"
 #include "personal/observation_table.h"
 #include "personal/personal_statistics.h"
 #include "personal/personal_version.h"
@@ -61,6 +67,16 @@ struct TopK {
   std::string version{};
 };
 
+// Items of a call, by the version of the feature model that computed their features.
+struct ComputedRows {
+  std::shared_ptr<ComputedItems> by;
+  std::vector<uint64_t> items{};
+  std::vector<ItemInput> inputs{};  // null: the item is known
+  std::vector<float> values{};      // by->width() of each item
+
+  std::span<const float> row(size_t index) const { return std::span(values).subspan(index * by->width(), by->width()); }
+};
+
 class PersonalModel : private LogReader, private LogSink, private SnapshotSource {
  public:
   static constexpr size_t kObservationsPerCallMax = 1000;
@@ -75,6 +91,9 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     WeightTable::Options table{};
     Exploration exploration{};
     bool durability_is_async = false;
+    // Users have copies on other front ends. Then the table keeps how often each user was forgotten, as one of
+    // users_max.
+    bool is_shared = false;
     float value_min = -1e6F;  // values are clipped to this range
     float value_max = 1e6F;
     size_t observations_per_user_max = 4096;
@@ -82,7 +101,9 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     uint64_t observations_per_snapshot = 1'000'000;
     RetrainLimits retrain{};
     GroupCommit::Limits log{};
-    uint64_t seed = 0;  // random in a server
+    uint64_t lists_bytes_max = 16 << 20;            // of the best of all items, where exploration draws no weights
+    uint64_t inputs_bytes_max = uint64_t{1} << 30;  // of the items that are known, where features are computed
+    uint64_t seed = 0;                              // random in a server
   };
   // On the log's thread, or on the caller's before the call returns. It must not block.
   using Done = std::function<void(const Status&)>;
@@ -99,12 +120,44 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   // for k = 0 or above kPlacesMax and for an item that is named twice.
   Result<TopK> top_k(uint64_t user, std::span<const uint64_t> items, size_t k);
 
+  // The same where features are computed: of `rows`, and of all of them. Errors: kUnavailable if another version of the
+  // feature model is served by now.
+  Result<UserPrediction> predict(uint64_t user, const ComputedRows& rows, size_t index);
+  Result<TopK> top_k_of(uint64_t user, const ComputedRows& rows, size_t k);
+
   // Observations of one user, all or none of them. After an error `done` is not called; otherwise once, with an
   // error if they could not be written: then they may be there after a restart or not, and may be sent again
   // with the same ids. Errors: kNotFound naming the item; kInvalidArgument for a value that is not finite,
   // an empty list or one above kObservationsPerCallMax; kResourceExhausted over a limit. `query`: of the answer of
   // top_k() that they follow from: those of items that were drawn in it become part of the validation pool; 0: none.
   Status observe(uint64_t user, std::span<const UserObservation> observations, Done done, uint64_t query = 0);
+  // The same where features are computed: observation i is of item `places[i]` of `rows`. Errors beside these:
+  // kInvalidArgument for an item that is known with another input, and for inputs that do not fit into a record;
+  // kUnavailable as predict(), and for an item that is not known while another version is being made.
+  Status observe(uint64_t user, std::span<const UserObservation> observations, const ComputedRows& rows,
+                 std::span<const size_t> places, Done done, uint64_t query = 0);
+  // null: it is not known.
+  ItemInput input_of(uint64_t item);
+  // All items whose features another version must have; until end_version() there will be no others.
+  std::vector<KnownItem> begin_version();
+  void end_version();
+
+  // Copies of users, where they are shared with other front ends; features are in a table. Of what is on disk.
+  // Digests of `count` users at most, from `place` on, which moves on; empty: there are no more.
+  std::vector<UserDigest> digests(size_t& place, size_t count);
+  // Of an unknown user: zeros.
+  UserDigest digest(uint64_t user);
+  // For merge() of another model; empty: the user is unknown.
+  std::vector<std::byte> copy(uint64_t user);
+  // The same with only those observations that have these ids.
+  std::vector<std::byte> copy(uint64_t user, const std::vector<uint64_t>& ids);
+  // Adds what the copy has and this model has not: the user's limits held where it was observed. Without effect on a
+  // later generation. Errors: kInvalidArgument if it is no copy; as observe() does, and `done` likewise.
+  Status merge(std::span<const std::byte> copy, Done done);
+  // Removes the user from this model alone, unless it has changed since the digest was taken. `done` is called once:
+  // one that could not be written may be tried again.
+  void drop(const UserDigest& digest, Done done);
+
   // The user is unknown then. From the files it is gone once snapshots have replaced those written so far.
   Status forget(uint64_t user, Done done);
   // Begins one as soon as possible.
@@ -134,8 +187,12 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     uint64_t number = 0;
     uint64_t user = 0;
     bool forgets = false;
+    std::optional<uint64_t> generation{};  // of a copy; nullopt: the one that the user has
     std::vector<UserObservation> observations{};
     Done done{};
+    std::vector<KnownItem> items{};  // that are claimed
+    std::vector<float> features{};   // of these, by this:
+    std::shared_ptr<ComputedItems> by{};
   };
   // Losses since a version is served.
   struct Losses {
@@ -152,9 +209,31 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   PersonalModel(PersonalVersion version, const Options& options)
       : options_(options),
         random_(options.seed),
-        weights_(std::make_unique<WeightTable>(users_, std::move(version), options.table)) {}
-  static Status check_observations(const ItemTable& items, std::span<const UserObservation> observations);
+        weights_(std::make_unique<WeightTable>(users_, std::move(version), options.table)),
+        known_items_(options.inputs_bytes_max),
+        lists_(options.lists_bytes_max) {}
+  static Status check_observations(std::span<const UserObservation> observations);
+  // What a list is made from: copies, so that making it needs no lock.
+  struct Ranking {
+    std::vector<float> weights{};
+    std::optional<UserWeights> factor{};
+    std::optional<std::vector<ScoredItem>> best{};  // of the cache
+    std::optional<Hash128> key{};                   // under which the best are to be kept
+    Random random;
+    std::string version{};
+  };
+  // `k`: of a list of all items; 0: of other ones.
+  Ranking rank(uint64_t user, size_t k);
+  TopK rank(uint64_t user, Ranking ranking, const ItemRows& rows, const std::vector<size_t>* candidates, size_t k);
+  // Of items of a call that are not known yet. REQUIRES: mutex_ is held, as below.
+  Status claim_items(const ComputedRows& rows, std::span<const size_t> places, Change& change);
+  void release_items(const Change& change);
+  bool is_served(const ComputedRows& rows) const { return weights_->version().computed == rows.by; }
+  Status record(Change change, uint64_t query, std::unique_lock<std::mutex>& lock);
   Status append(std::span<const std::byte> record, Change change, std::unique_lock<std::mutex>& lock);
+  UserDigest digest_at(const ObservationTable::User& user) const;
+  // With what is on its way to the disk.
+  uint64_t last_generation(uint64_t user) const;
   void apply(const Change& change, bool is_live);
   void record_loss(uint32_t place, size_t index);
   void add_to_pool(const ObservationTable::User& user, size_t index);
@@ -167,7 +246,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   Status on_snapshot(std::span<const std::byte> piece) override;
   Status on_record(uint64_t number, std::span<const std::byte> record) override;
   void on_written(uint64_t first, uint64_t last, const Status& status) override;
-  void on_snapshot_begin() override { next_place_ = 0; }
+  void on_snapshot_begin() override { next_place_ = next_item_ = 0; }
   bool next_piece(std::vector<std::byte>& piece) override;
   void on_snapshot_end(uint64_t number, const Status& status) override;
 
@@ -177,6 +256,10 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   ObservationTable users_;
   std::unique_ptr<WeightTable> weights_;  // served; replaced by the holder of swap_mutex_ only
   WeightTable* next_ = nullptr;           // being prepared
+  KnownItems known_items_;
+  ListCache lists_;
+  uint64_t cached_lists_ = 0;
+  bool makes_version_ = false;  // from begin_version() to end_version()
   Losses losses_;
   DrawnPlaces drawn_;
   std::deque<PoolPlace> pool_;
@@ -185,6 +268,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   uint64_t observations_since_snapshot_ = 0;
   uint64_t snapshots_ = 0;
   size_t next_place_ = 0;
+  size_t next_item_ = 0;
 
   std::mutex swap_mutex_;                    // taken before mutex_
   std::optional<PersonalVersion> previous_;  // guarded by swap_mutex_, as what follows

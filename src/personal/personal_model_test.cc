@@ -26,7 +26,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // The answer of a call, once it is there.
-class Answer {
+class Written {
  public:
   PersonalModel::Done done() {
     return [this](const Status& status) {
@@ -63,7 +63,7 @@ class PersonalModelTest : public testing::Test {
     return std::move(model).value();
   }
   static Status observe(PersonalModel& model, uint64_t user, std::vector<UserObservation> observations) {
-    Answer answer;
+    Written answer;
     FOLIOT_RETURN_IF_ERROR(model.observe(user, observations, answer.done()));
     return answer.wait();
   }
@@ -86,6 +86,37 @@ TEST_F(PersonalModelTest, LearnsFromTheNextRequestOn) {
   EXPECT_EQ(model->top_k(1, {}, 3)->places.size(), 3u);
   const std::vector<uint64_t> candidates = {20, 10};
   EXPECT_EQ(model->top_k(1, candidates, 1)->places.front().item, 10u);
+}
+
+TEST_F(PersonalModelTest, ListsAreKeptUntilTheUserChanges) {
+  for (const ExplorationKind kind : {ExplorationKind::kGreedy, ExplorationKind::kLinucb, ExplorationKind::kThompson}) {
+    options_.exploration.kind = kind;
+    const auto model = open();
+    const uint64_t user = 1 + static_cast<uint64_t>(kind);  // the log is that of the one before
+    const auto items_shown = [&](size_t k) {
+      std::vector<uint64_t> items;
+      const TopK shown = model->top_k(user, {}, k).value();
+      for (const ScoredItem& place : shown.places) items.push_back(place.item);
+      return items;
+    };
+    const auto kept = [&] { return model->statistics().cached_lists; };
+    ASSERT_TRUE(observe(*model, user, {{1, 10, 5}}).ok());
+    const std::vector<uint64_t> first = items_shown(5);
+    EXPECT_EQ(kept(), 0U);
+    if (kind == ExplorationKind::kThompson) {
+      items_shown(5);
+      EXPECT_EQ(kept(), 0U) << "drawn anew";
+      continue;
+    }
+    EXPECT_EQ(items_shown(5), first);
+    EXPECT_EQ(kept(), 1U);
+    EXPECT_EQ(items_shown(3).size(), 3U);
+    EXPECT_EQ(model->top_k(user, std::vector<uint64_t>{10, 20}, 5)->places.size(), 2U);
+    EXPECT_EQ(kept(), 1U) << "another list";
+    ASSERT_TRUE(observe(*model, user, {{2, first[0], -50}}).ok());
+    EXPECT_NE(items_shown(5), first) << "what is kept is of before";
+    EXPECT_EQ(kept(), 1U);
+  }
 }
 
 TEST_F(PersonalModelTest, StateOutlivesTheProcess) {
@@ -118,7 +149,7 @@ TEST_F(PersonalModelTest, WhoIsForgottenIsInNoFileAfterASnapshot) {
   const auto model = open();
   ASSERT_TRUE(observe(*model, user, {{1, 10, 1}}).ok());
   ASSERT_TRUE(observe(*model, 2, {{1, 10, 1}}).ok());
-  Answer answer;
+  Written answer;
   ASSERT_TRUE(model->forget(user, answer.done()).ok());
   ASSERT_TRUE(answer.wait().ok());
   EXPECT_TRUE(is_in_files());
@@ -144,7 +175,7 @@ TEST_F(PersonalModelTest, AForgottenUserIsGoneFromStateAndFiles) {
   options_.log.file_bytes_max = 1;  // each batch has a file of its own
   auto model = open();
   ASSERT_TRUE(observe(*model, 0x1234567890abcdef, {{7, 10, 1}}).ok());
-  Answer answer;
+  Written answer;
   ASSERT_TRUE(model->forget(0x1234567890abcdef, answer.done()).ok());
   ASSERT_TRUE(answer.wait().ok());
   EXPECT_EQ(model->users(), 0u);
@@ -206,7 +237,7 @@ TEST_F(PersonalModelTest, AsynchronousCallsAreAnsweredAtOnce) {
   options_.durability_is_async = true;
   auto storage = std::make_unique<SimulatedStorage>(1, SimulatedStorage::Faults{.disk_full = 1});
   const auto model = PersonalModel::open(std::move(storage), {.items = items_}, options_).value();
-  Answer answer;
+  Written answer;
   const std::vector<UserObservation> one = {{1, 10, 1}};
   ASSERT_TRUE(model->observe(1, one, answer.done()).ok());
   EXPECT_TRUE(answer.is_there());
@@ -263,7 +294,7 @@ TEST_F(PersonalModelSwapTest, EachObservationCountsOnceInEachVersion) {
   ASSERT_TRUE(observe(*model, 7, drawn(1)).ok());
   std::vector<UserObservation> all = drawn(30);
   ASSERT_TRUE(observe(*model, 1, all).ok());
-  Answer forgotten;
+  Written forgotten;
   ASSERT_TRUE(model->forget(7, forgotten.done()).ok());
   ASSERT_TRUE(forgotten.wait().ok());                  // the first place is empty
   const PersonalVersion other = version("2", 12, 90);  // another d, and without the last items
@@ -309,7 +340,7 @@ TEST_F(PersonalModelSwapTest, TrainedWeightsStandForWhatTheyWereTrainedOn) {
   EXPECT_NEAR(model->predict(2, 30)->value, sum, 1e-5);
 
   // A user that was forgotten is not known to the trainer.
-  Answer answer;
+  Written answer;
   ASSERT_TRUE(model->forget(1, answer.done()).ok());
   ASSERT_TRUE(answer.wait().ok());
   const std::vector<UserObservation> again = drawn(20);
@@ -354,7 +385,7 @@ class PersonalModelPoolTest : public PersonalModelSwapTest {
         float value = 0;
         for (const float feature : items.row(*items.find(shown.places[0].item))) value += feature;
         const std::vector<UserObservation> one = {{++id_, shown.places[0].item, value}};
-        Answer answer;
+        Written answer;
         FOLIOT_CHECK(model.observe(user, one, answer.done(), shown.query).ok());
         FOLIOT_CHECK(answer.wait().ok());
       }
@@ -367,14 +398,14 @@ TEST_F(PersonalModelPoolTest, ObservationsThatNameTheirQueryAreOfThePool) {
   const TopK shown = model->top_k(1, {}, 2).value();
   ASSERT_TRUE(shown.places[0].is_drawn);
   const uint64_t item = shown.places[0].item;
-  Answer answers[4];
+  Written answers[4];
   const auto one = [item](uint64_t id) { return std::vector<UserObservation>{{id, item, 1}}; };
   EXPECT_LT(shown.query, uint64_t{1} << 53);
   ASSERT_TRUE(model->observe(1, one(1), answers[0].done(), shown.query + 2).ok());  // another query
   ASSERT_TRUE(model->observe(2, one(2), answers[1].done(), shown.query).ok());      // of another user
   ASSERT_TRUE(model->observe(1, one(3), answers[2].done(), shown.query).ok());
   ASSERT_TRUE(model->observe(1, one(4), answers[3].done(), shown.query).ok());  // once only
-  for (Answer& answer : answers) ASSERT_TRUE(answer.wait().ok());
+  for (Written& answer : answers) ASSERT_TRUE(answer.wait().ok());
   const std::vector<UserObservation> all = model->observations(1);
   EXPECT_EQ(all[0].probability, 0);
   EXPECT_NEAR(all[1].probability, 0.01, 1e-6);

@@ -6,17 +6,19 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <system_error>
 #include <tuple>
 
 #include "base/hash.h"
-#include "store/disk_storage.h"
 
 namespace foliot {
 namespace {
 
+// After a feature model that refused. A change of the catalog is followed at once.
+constexpr Duration kRetryAfter = Duration::seconds(1);
 // Of work, for a user: its weights and what a call costs in any case.
 constexpr uint64_t kUnitsOfUser = 1000;
 
@@ -102,12 +104,24 @@ Status PersonalModels::open(std::vector<PersonalSpec> specs, const std::filesyst
     auto served = std::make_unique<Served>();
     served->spec = std::move(spec);
     const Status status = open_model(*served, observations);
-    served->is_served = status.ok();
+    served->is_served = status.ok() && served->model != nullptr;
     if (!status.ok()) {
       options_.on_failure(fmt::format("personal model '{}' cannot be served: {}", name, status.message()));
     }
     show(*served, status.message());
     models_.emplace(name, std::move(served));
+  }
+  const bool has_computed =
+      std::ranges::any_of(models_, [](const auto& model) { return model.second->features != nullptr; });
+  if (has_computed) {
+    FOLIOT_RETURN_IF_ERROR(asker_.start(*inference_, rows_max_));
+    const auto follow_all = [this] {
+      bool is_done = true;
+      for (const auto& [name, served] : models_) is_done = follow(*served) && is_done;
+      return is_done;
+    };
+    follower_ = std::make_unique<CatalogFollower>(catalog_, follow_all, kRetryAfter);
+    FOLIOT_RETURN_IF_ERROR(follower_->start());
   }
   for (uint32_t i = 0; !models_.empty() && i < options_.threads; ++i) {
     FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "foliot-personal"}, [this] { run_reads(); }));
@@ -119,24 +133,111 @@ Status PersonalModels::open(std::vector<PersonalSpec> specs, const std::filesyst
 
 Status PersonalModels::open_model(Served& served, const std::filesystem::path& observations) {
   FOLIOT_RETURN_IF_ERROR(served.spec.status);
+  if (served.spec.features && options_.is_shared) {
+    return Status::invalid_argument(
+        fmt::format("its features are computed by model '{}', which front ends of a cluster do not serve users with; "
+                    "write a table of items, or use `foliot serve`",
+                    served.spec.features->model));
+  }
+  if (served.spec.features) {
+    if (inference_ == nullptr) return Status::invalid_argument("no model can compute features here");
+    FOLIOT_ASSIGN_OR_RETURN(served.storage, DiskStorage::open(observations / served.spec.name));
+    served.features = std::make_unique<FeatureSource>(*served.spec.features, catalog_, asker_);
+    return Status();
+  }
   FOLIOT_ASSIGN_OR_RETURN(const std::filesystem::path folder, newest_version(served.spec.folder));
-  FOLIOT_ASSIGN_OR_RETURN(PersonalVersion version, PersonalVersion::open(folder));
+  FOLIOT_ASSIGN_OR_RETURN(PersonalVersion version, open_version(folder));
   FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskStorage> storage, DiskStorage::open(observations / served.spec.name));
   served.items = version.items->items().size();
+  return open_model(served, std::move(storage), std::move(version));
+}
+
+Status PersonalModels::open_model(Served& served, std::unique_ptr<DiskStorage> storage, PersonalVersion version) {
   PersonalModel::Options options = served.spec.options;
+  options.is_shared = options_.is_shared;
+  if (options.is_shared) options.durability_is_async = false;  // handing over counts what is on disk
   options.seed = options_.seed ^ hash64(std::as_bytes(std::span(served.spec.name)));
   FOLIOT_ASSIGN_OR_RETURN(served.model, PersonalModel::open(std::move(storage), std::move(version), options));
   return Status();
 }
 
+Result<PersonalVersion> PersonalModels::open_version(const std::filesystem::path& folder) const {
+  Result<PersonalVersion> version = PersonalVersion::open(folder);
+  if (version.ok() && options_.is_shared) {
+    version->trained.reset();
+    version->log_number = 0;
+  }
+  return version;
+}
+
+std::vector<std::pair<std::string, size_t>> PersonalModels::replicas() const {
+  std::vector<std::pair<std::string, size_t>> served_ones;
+  for (const auto& [name, served] : models_) {
+    if (served->is_served) served_ones.emplace_back(name, served->spec.replicas);
+  }
+  return served_ones;
+}
+
+bool PersonalModels::follow(Served& served) {
+  if (served.features == nullptr) return true;
+  const std::lock_guard lock(load_mutex_);
+  const Result<FeatureModel> model = served.features->find();
+  const std::optional<FeatureModel> used = served.features->used();
+  if (model.ok() && used && used->checksum() == model->checksum() && served.failure.empty()) return true;
+  const Status status = model.ok() ? take_features(served, *model) : model.status();
+  const bool is_new = status.message() != served.failure;
+  served.failure = status.message();
+  if (is_new || status.ok()) show(served, served.failure);
+  if (is_new && !status.ok() && model.ok()) {
+    options_.on_failure(fmt::format("personal model '{}': {}", served.spec.name, status.message()));
+  }
+  return status.ok() || !model.ok();  // without a model, the catalog changes first
+}
+
+// REQUIRES: load_mutex_ is held.
+Status PersonalModels::take_features(Served& served, const FeatureModel& model) {
+  const std::optional<FeatureModel> used = served.features->used();
+  if (used && used->checksum() == model.checksum()) return Status();
+  if (served.model == nullptr) {
+    if (served.storage == nullptr) return Status::unavailable("its observations cannot be read; restart the server");
+    served.computed = std::make_shared<ComputedItems>(model.features, model.checksum());
+    FOLIOT_RETURN_IF_ERROR(open_model(served, std::move(served.storage),
+                                      {.name = model.version, .items = nullptr, .computed = served.computed}));
+  }
+  const bool is_new = served.computed->checksum() != model.checksum();
+  const std::shared_ptr<ComputedItems> next =
+      is_new ? std::make_shared<ComputedItems>(model.features, model.checksum()) : served.computed;
+  const std::vector<KnownItem> items = served.model->begin_version();
+  Status status = served.features->compute(model, items, *next);
+  if (status.ok() && is_new) {
+    status = served.model->swap({.name = model.version, .items = nullptr, .computed = next},
+                                PersonalModel::PoolCheck::kNone);
+  }
+  if (status.ok()) {
+    served.computed = next;
+    served.features->use(model, next);
+  }
+  served.model->end_version();
+  if (status.ok()) served.is_served = true;
+  return status;
+}
+
+void PersonalModels::wait_for_features(const std::function<bool()>& is_over) {
+  if (follower_ != nullptr) follower_->wait_until_idle(is_over);
+}
+
 void PersonalModels::show(Served& served, const std::string& reason) {
   CatalogEntry entry{
       .name = served.spec.name, .version = {}, .reason = reason, .info = {}, .role = EntryRole::kPersonal};
-  if (served.model != nullptr) {
+  if (served.is_served) {
     entry.version = served.model->version();
     entry.state = ModelState::kReady;
     entry.info = std::make_shared<const ModelInfo>(info_of(served.spec, entry.version));
+  } else if (served.features != nullptr && reason.empty()) {
+    entry.state = ModelState::kLoading;
+    entry.reason = fmt::format("waits for model '{}', which computes its features", served.features->model());
   }
+  if (served.features != nullptr) entry.models = {served.features->model()};
   catalog_.put(std::move(entry));
 }
 
@@ -154,7 +255,7 @@ void PersonalModels::run_watch(Duration interval) {
     if (stopping_) return;
     lock.unlock();
     for (const auto& [name, served] : models_) {
-      if (!served->is_served) continue;
+      if (!served->is_served || served->features != nullptr) continue;
       const Status status = load(*served, false);
       if (!status.ok()) options_.on_failure(fmt::format("personal model '{}': {}", name, status.message()));
     }
@@ -170,6 +271,11 @@ Status PersonalModels::load(const std::string& name) {
 
 // `again`: also one that was not taken before.
 Status PersonalModels::load(Served& served, bool again) {
+  if (served.features != nullptr) {
+    if (served.is_served) return Status();
+    return Status::unavailable(
+        fmt::format("personal model '{}' is served once model '{}' is", served.spec.name, served.features->model()));
+  }
   const std::lock_guard lock(load_mutex_);
   if (served.model == nullptr) {
     return Status::unavailable(fmt::format(
@@ -180,7 +286,7 @@ Status PersonalModels::load(Served& served, bool again) {
   if (!folder.ok()) return again ? folder.status() : Status();
   const std::string name = folder->filename().string();
   if (name == served.model->version() || (!again && name == served.refused_version)) return Status();
-  Result<PersonalVersion> version = PersonalVersion::open(*folder);
+  Result<PersonalVersion> version = open_version(*folder);
   const uint64_t items = version.ok() ? version->items->items().size() : 0;
   const Status status = version.ok() ? served.model->swap(*std::move(version)) : version.status();
   if (status.ok()) served.items = items;
@@ -197,6 +303,8 @@ void PersonalModels::stop() {
   }
   changed_.notify_all();
   stopped_.notify_all();
+  asker_.stop();  // also what the follower waits for
+  if (follower_ != nullptr) follower_->stop();
   threads_.clear();
   watcher_.join();
   const std::lock_guard lock(load_mutex_);
@@ -227,6 +335,12 @@ PersonalModels::CallPtr PersonalModels::admit(const PersonalCall& call, uint32_t
     done(call_error(refusal, call.model, "", call.arrival, now, {}));
     return nullptr;
   };
+  if (served->features == nullptr && call.inputs != nullptr) {
+    ++served->counters.errors;
+    done(call_error(Status::invalid_argument(
+        fmt::format("the features of '{}' are in a table: name items without inputs", call.model))));
+    return nullptr;
+  }
   if (draining_) return refused(Refusal::kDraining);
   if (deadline <= now) return refused(Refusal::kUnmeetable);
   if (call.tenant != nullptr) {
@@ -270,6 +384,31 @@ void PersonalModels::refuse(Call& call, Refusal refusal, TimePoint earliest) {
   call.lease.reset();
   call.done(call_error(refusal, call.model_name, "", call.arrival, options_.now(), earliest));
   count_answered();
+}
+
+void PersonalModels::fail(Call& call, CallError error) {
+  uint8_t reason = 0;
+  for (uint8_t i = 1; i <= static_cast<uint8_t>(kRefusalLast); ++i) {
+    if (error.reason == to_string(static_cast<Refusal>(i))) reason = i;
+  }
+  reason == 0 ? ++call.served.counters.errors : ++call.served.counters.refused[reason];
+  call.lease.reset();
+  call.done(std::move(error));
+  count_answered();
+}
+
+void PersonalModels::resolve(const CallPtr& call, const PersonalCall& given, std::vector<uint64_t> items,
+                             WithRows next) {
+  FeatureSource::ItemsOfCall of_call{.items = std::move(items),
+                                     .inputs = given.inputs,
+                                     .arrival = call->arrival,
+                                     .deadline = call->deadline,
+                                     .tenant = given.tenant};
+  const auto done = [this, call, next = std::move(next)](std::variant<ComputedRows, CallError> resolved) {
+    if (auto* const error = std::get_if<CallError>(&resolved)) return fail(*call, std::move(*error));
+    next(std::make_shared<const ComputedRows>(std::get<ComputedRows>(std::move(resolved))));
+  };
+  call->served.features->resolve(call->model, std::move(of_call), done);
 }
 
 void PersonalModels::start_read(CallPtr call, uint64_t units, std::function<Result<PersonalAnswer>()> read) {
@@ -320,7 +459,24 @@ void PersonalModels::predict(const PersonalCall& call, std::vector<UserItem> pai
   const CallPtr admitted = admit(call, static_cast<uint32_t>(pairs.size()), done);
   if (admitted == nullptr) return;
   const uint64_t units = pairs.size() * kUnitsOfUser;
-  start_read(admitted, units, [model = &admitted->model, pairs = std::move(pairs)]() -> Result<PersonalAnswer> {
+  PersonalModel* const model = &admitted->model;
+  if (admitted->served.features != nullptr) {
+    std::vector<uint64_t> items;
+    for (const UserItem& pair : pairs) items.push_back(pair.item);
+    const auto read = [=, this, pairs = std::move(pairs)](const std::shared_ptr<const ComputedRows>& rows) {
+      start_read(admitted, units, [model, pairs, rows]() -> Result<PersonalAnswer> {
+        PersonalAnswer answer;
+        for (size_t i = 0; i < pairs.size(); ++i) {
+          FOLIOT_ASSIGN_OR_RETURN(UserPrediction prediction, model->predict(pairs[i].user, *rows, i));
+          answer.predictions.push_back(prediction.value);
+          answer.version = std::move(prediction.version);
+        }
+        return answer;
+      });
+    };
+    return resolve(admitted, call, std::move(items), read);
+  }
+  start_read(admitted, units, [model, pairs = std::move(pairs)]() -> Result<PersonalAnswer> {
     PersonalAnswer answer;
     for (const UserItem& pair : pairs) {
       FOLIOT_ASSIGN_OR_RETURN(UserPrediction prediction, model->predict(pair.user, pair.item));
@@ -335,6 +491,26 @@ void PersonalModels::top_k(const PersonalCall& call, TopKQuery query, PersonalDo
   const CallPtr admitted = admit(call, static_cast<uint32_t>(query.users.size()), done);
   if (admitted == nullptr) return;
   PersonalModel* const model = &admitted->model;
+  if (admitted->served.features != nullptr) {
+    if (query.items.empty()) {
+      return finish(*admitted, Status::invalid_argument(fmt::format(
+                                   "the features of '{}' are computed: name the items to choose from", call.model)));
+    }
+    const uint64_t units = query.users.size() * (query.items.size() + kUnitsOfUser);
+    std::vector<uint64_t> candidates = std::move(query.items);
+    const auto read = [=, this, query = std::move(query)](const std::shared_ptr<const ComputedRows>& rows) {
+      start_read(admitted, units, [model, query, rows]() -> Result<PersonalAnswer> {
+        PersonalAnswer answer;
+        for (const uint64_t user : query.users) {
+          FOLIOT_ASSIGN_OR_RETURN(TopK list, model->top_k_of(user, *rows, query.k));
+          answer.lists.push_back(to_list(list));
+          answer.version = std::move(list.version);
+        }
+        return answer;
+      });
+    };
+    return resolve(admitted, call, std::move(candidates), read);
+  }
   const uint64_t items = query.items.empty() ? admitted->served.items.load() : query.items.size();
   const uint64_t units = query.users.size() * (items + kUnitsOfUser);
   start_read(admitted, units, [model, query = std::move(query)]() -> Result<PersonalAnswer> {
@@ -361,36 +537,61 @@ void PersonalModels::on_changed(const CallPtr& call, const Status& status) {
 void PersonalModels::observe(const PersonalCall& call, std::vector<ItemObservation> observations, PersonalDone done) {
   const CallPtr admitted = admit(call, static_cast<uint32_t>(observations.size()), done);
   if (admitted == nullptr) return;
-  Served& served = admitted->served;
-  const auto group_of = [](const ItemObservation& observation) {
-    return std::tie(observation.user, observation.query);
+  if (admitted->served.features == nullptr) return observe_all(admitted, observations, nullptr);
+  std::vector<uint64_t> items;
+  for (const ItemObservation& observation : observations) items.push_back(observation.item);
+  const auto record = [this, admitted,
+                       observations = std::move(observations)](const std::shared_ptr<const ComputedRows>& rows) {
+    observe_all(admitted, observations, rows.get());
   };
-  std::ranges::stable_sort(observations, {}, group_of);
+  resolve(admitted, call, std::move(items), record);
+}
+
+void PersonalModels::observe_all(const CallPtr& call, const std::vector<ItemObservation>& observations,
+                                 const ComputedRows* rows) {
+  const auto group_of = [&observations](size_t place) {
+    return std::tie(observations[place].user, observations[place].query);
+  };
+  std::vector<size_t> order(observations.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, group_of);
+  std::vector<ItemObservation> group;
   Status status;
-  for (size_t begin = 0; begin < observations.size() && status.ok();) {
+  for (size_t begin = 0; begin < order.size() && status.ok();) {
     size_t end = begin;
-    std::vector<UserObservation> of_user;
-    for (; end < observations.size() && group_of(observations[end]) == group_of(observations[begin]); ++end) {
-      const ItemObservation& given = observations[end];
-      of_user.push_back({.id = given.id, .item = given.item, .value = to_value(given.value)});
+    group.clear();
+    for (; end < order.size() && group_of(order[end]) == group_of(order[begin]); ++end) {
+      group.push_back(observations[order[end]]);
     }
-    ++admitted->pending;
-    ++served.counters.waiting;
-    status = admitted->model.observe(
-        observations[begin].user, of_user,
-        [this, admitted, count = of_user.size()](const Status& written) {
-          --admitted->served.counters.waiting;
-          if (written.ok()) admitted->served.counters.observations += count;
-          on_changed(admitted, written);
-        },
-        observations[begin].query);
-    if (!status.ok()) {
-      --served.counters.waiting;
-      --admitted->pending;
-    }
+    status = observe_group(call, group, rows, std::span(order).subspan(begin, end - begin));
     begin = end;
   }
-  on_changed(admitted, status);
+  on_changed(call, status);
+}
+
+Status PersonalModels::observe_group(const CallPtr& call, std::span<const ItemObservation> group,
+                                     const ComputedRows* rows, std::span<const size_t> places) {
+  std::vector<UserObservation> of_user;
+  for (const ItemObservation& given : group) {
+    of_user.push_back({.id = given.id, .item = given.item, .value = to_value(given.value)});
+  }
+  PersonalCounters& counters = call->served.counters;
+  ++call->pending;
+  ++counters.waiting;
+  const auto done = [this, call, count = of_user.size()](const Status& written) {
+    --call->served.counters.waiting;
+    if (written.ok()) call->served.counters.observations += count;
+    on_changed(call, written);
+  };
+  const uint64_t user = group.front().user;
+  const uint64_t query = group.front().query;
+  const Status status = rows == nullptr ? call->model.observe(user, of_user, done, query)
+                                        : call->model.observe(user, of_user, *rows, places, done, query);
+  if (!status.ok()) {
+    --counters.waiting;
+    --call->pending;
+  }
+  return status;
 }
 
 void PersonalModels::forget(const PersonalCall& call, std::vector<uint64_t> users, PersonalDone done) {
@@ -425,7 +626,8 @@ std::vector<PersonalModels::Statistics> PersonalModels::statistics() const {
                    .counters = &served->counters,
                    .learned = served->model->statistics(),
                    .snapshots = served->model->snapshots(),
-                   .torn_bytes = served->model->torn_bytes()});
+                   .torn_bytes = served->model->torn_bytes(),
+                   .features = served->features.get()});
   }
   return all;
 }

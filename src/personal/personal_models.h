@@ -8,6 +8,10 @@
 // A version with a higher number is taken by load(), and with watch() as it appears. One that cannot be
 // taken leaves the one before in service, with the reason in the catalog.
 //
+// Where another model computes the features (feature_source.h), a call first takes them from there. Such a model is
+// served once that model is; a new version of it is taken as soon as the features of all items that users observed
+// are computed by it. Until then known items are served by the version before, and calls with others are refused (503).
+//
 // Bounded: reads that wait (Options::reads_max); the rest as PersonalModel.
 //
 // Threading: as PersonalService; open(), watch() and stop() by one owner, the rest by any thread.
@@ -24,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,11 +39,16 @@
 #include "base/time.h"
 #include "core/catalog.h"
 #include "core/request.h"
+#include "inference/inference.h"
 #include "inference/personal_service.h"
+#include "personal/catalog_follower.h"
+#include "personal/feature_asker.h"
+#include "personal/feature_source.h"
 #include "personal/personal_file.h"
 #include "personal/personal_model.h"
 #include "personal/read_queue.h"
 #include "platform/thread.h"
+#include "store/disk_storage.h"
 
 namespace foliot {
 
@@ -63,18 +73,29 @@ class PersonalModels : public PersonalService {
     uint32_t threads = 1;     // of reads
     size_t reads_max = 4096;  // that wait
     uint64_t seed = 0;        // random in a server
+    // Users have copies on other front ends. Features must be in tables, and weights follow from observations alone:
+    // trained ones are of the log of one server.
+    bool is_shared = false;
     std::function<TimePoint()> now;
     // Of versions that cannot be taken, from any thread.
     std::function<void(const std::string&)> on_failure = [](const std::string&) {};
   };
 
   // The catalog outlives this.
-  PersonalModels(Options options, Catalog& catalog) : options_(std::move(options)), catalog_(catalog) {}
+  PersonalModels(Options options, Catalog& catalog)
+      : options_(std::move(options)), catalog_(catalog), asker_(catalog, options_.now) {}
   ~PersonalModels() override { stop(); }
 
+  // Before open(): features are computed by what answers here, which has at most `rows_max` rows in flight.
+  void use(Inference& inference, uint32_t rows_max) {
+    inference_ = &inference;
+    rows_max_ = rows_max;
+  }
   // Once: serves these; one that is broken is shown as unavailable. Their observations are in folders of
   // `observations`, which is made if there is none. Errors: kInvalidArgument if that cannot be used.
   Status open(std::vector<PersonalSpec> specs, const std::filesystem::path& observations);
+  // Until those are served whose features can be computed now, or `is_over` returns true. After open().
+  void wait_for_features(const std::function<bool()>& is_over);
   // Looks for newer versions from now on.
   Status watch(Duration interval);
   // Calls from now on are refused (kDraining).
@@ -86,9 +107,16 @@ class PersonalModels : public PersonalService {
   size_t size() const { return models_.size(); }
   size_t served() const {
     return static_cast<size_t>(
-        std::ranges::count_if(models_, [](const auto& model) { return model.second->is_served; }));
+        std::ranges::count_if(models_, [](const auto& model) { return model.second->is_served.load(); }));
   }
   bool has(std::string_view name) const { return find(name) != nullptr; }
+  // null: it is not served. After open(), until stop().
+  PersonalModel* model(std::string_view name) const {
+    const Served* const served = find(name);
+    return served == nullptr || !served->is_served ? nullptr : served->model.get();
+  }
+  // Those that are served, by name, and on how many front ends each of their users is to be.
+  std::vector<std::pair<std::string, size_t>> replicas() const;
   // Takes the newest version. Errors: kNotFound; why it is not taken.
   Status load(const std::string& name);
   // Calls that are not answered yet.
@@ -107,6 +135,7 @@ class PersonalModels : public PersonalService {
     PersonalStatistics learned;
     uint64_t snapshots = 0;
     uint64_t torn_bytes = 0;
+    const FeatureSource* features = nullptr;  // null: in a table
   };
   // Of those that are served, by name.
   std::vector<Statistics> statistics() const;
@@ -115,10 +144,14 @@ class PersonalModels : public PersonalService {
  private:
   struct Served {
     PersonalSpec spec;
-    bool is_served = false;                  // does not change after open()
-    std::unique_ptr<PersonalModel> model{};  // of one that is served, until stop()
-    std::string refused_version{};           // that was not taken; guarded by load_mutex_
-    std::atomic<uint64_t> items{0};          // of the version
+    std::atomic<bool> is_served{false};         // once true, until stop()
+    std::unique_ptr<PersonalModel> model{};     // of one that is served, until stop()
+    std::unique_ptr<FeatureSource> features{};  // null: in a table
+    std::unique_ptr<DiskStorage> storage{};     // until there is a model, guarded by load_mutex_ as what follows
+    std::shared_ptr<ComputedItems> computed{};  // of the model's version
+    std::string failure{};                      // that was reported last
+    std::string refused_version{};              // that was not taken; guarded by load_mutex_
+    std::atomic<uint64_t> items{0};             // of the version
     PersonalCounters counters{};
     ReadCost cost{};  // guarded by mutex_
   };
@@ -127,16 +160,30 @@ class PersonalModels : public PersonalService {
   using CallPtr = std::shared_ptr<Call>;
 
   Served* find(std::string_view name) const;
+  Result<PersonalVersion> open_version(const std::filesystem::path& folder) const;
   Status open_model(Served& served, const std::filesystem::path& observations);
+  Status open_model(Served& served, std::unique_ptr<DiskStorage> storage, PersonalVersion version);
+  // Where features are computed: takes the version of the feature model that is served. False: later.
+  bool follow(Served& served);
+  Status take_features(Served& served, const FeatureModel& model);
   void show(Served& served, const std::string& reason);
   Status load(Served& served, bool again);
   CallPtr admit(const PersonalCall& call, uint32_t requests, PersonalDone& done);
+  // Items of the call, in their order, and their features; an error answers the call.
+  using WithRows = std::function<void(const std::shared_ptr<const ComputedRows>& rows)>;
+  void resolve(const CallPtr& call, const PersonalCall& given, std::vector<uint64_t> items, WithRows next);
+  // A part of observations, of one user and query, from `places` on; `rows`: null: in a table.
+  Status observe_group(const CallPtr& call, std::span<const ItemObservation> group, const ComputedRows* rows,
+                       std::span<const size_t> places);
+  void observe_all(const CallPtr& call, const std::vector<ItemObservation>& observations, const ComputedRows* rows);
   // `units`: of work (ReadCost).
   void start_read(CallPtr call, uint64_t units, std::function<Result<PersonalAnswer>()> read);
   // A part of a call is over, such as the writing of a record; the last one answers.
   void on_changed(const CallPtr& call, const Status& status);
   void finish(Call& call, std::variant<PersonalAnswer, Status> result);
   void refuse(Call& call, Refusal refusal, TimePoint earliest);
+  // The error of a feature model.
+  void fail(Call& call, CallError error);
   void count_answered();
   void run_reads();
   void run_watch(Duration interval);
@@ -144,6 +191,8 @@ class PersonalModels : public PersonalService {
   const Options options_;
   Catalog& catalog_;
   std::map<std::string, std::unique_ptr<Served>, std::less<>> models_;  // does not change after open()
+  Inference* inference_ = nullptr;                                      // null: no features can be computed
+  uint32_t rows_max_ = 0;
   std::atomic<bool> is_open_{false};
   std::atomic<bool> draining_{false};
   std::atomic<uint64_t> in_flight_{0};
@@ -157,6 +206,9 @@ class PersonalModels : public PersonalService {
   bool stopping_ = false;
   std::vector<Thread> threads_;
   Thread watcher_;
+
+  FeatureAsker asker_;
+  std::unique_ptr<CatalogFollower> follower_;  // null: no features are computed
 };
 
 }  // namespace foliot

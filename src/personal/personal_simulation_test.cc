@@ -59,7 +59,7 @@ class Simulation {
     const std::span<const float> known = table_.weights(user);
     const std::vector<float> weights(known.begin(), known.end());
     const UserWeights* const factor = exploration_.needs_factor() ? &table_.factor(user) : nullptr;
-    const ScoredItem shown = explore(exploration_, *items_, weights, factor, 1, nullptr, random_).front();
+    const ScoredItem shown = explore(exploration_, items_->all(), weights, factor, 1, nullptr, random_).front();
     const size_t place = *items_->find(shown.item);
     const double value = product(hidden_[user], place);
     double best = value;

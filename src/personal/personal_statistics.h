@@ -25,8 +25,9 @@ struct PersonalStatistics {
   RunningLoss pool{};         // of these, of the validation pool
   RunningLoss held_out{};     // by the weights that all others of the update gave
   bool has_drifted = false;
-  uint64_t corrections = 0;  // of matrices, after many updates
-  uint64_t builds = 0;       // of matrices of users that were not in the cache
+  uint64_t corrections = 0;   // of matrices, after many updates
+  uint64_t builds = 0;        // of matrices of users that were not in the cache
+  uint64_t cached_lists = 0;  // of topK, that were found in the cache
   // Empty: the version need not be retrained; else why.
   std::string retrain{};
 };

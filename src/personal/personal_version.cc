@@ -47,13 +47,13 @@ Result<PersonalVersion> PersonalVersion::open(const std::filesystem::path& folde
 }
 
 Status PersonalVersion::check() const {
-  if (items == nullptr || items->items().empty()) {
+  if (computed == nullptr && (items == nullptr || items->items().empty())) {
     return Status::invalid_argument(fmt::format("version {} has no items; write its items.features", name));
   }
-  if (trained != nullptr && trained->features() != items->features()) {
+  if (trained != nullptr && trained->features() != features().features()) {
     return Status::invalid_argument(
         fmt::format("version {}: users have {} weights, items {} features; train both together", name,
-                    trained->features(), items->features()));
+                    trained->features(), features().features()));
   }
   if (!(lambda >= 0) || !std::isfinite(lambda)) {
     return Status::invalid_argument(fmt::format("version {}: lambda = {}: must be above 0 and finite", name, lambda));
@@ -63,7 +63,7 @@ Status PersonalVersion::check() const {
 
 uint64_t PersonalVersion::fingerprint(float default_lambda) const {
   const float used = lambda > 0 ? lambda : default_lambda;
-  const std::array<uint64_t, 3> parts = {items->checksum(), trained == nullptr ? 0 : trained->checksum(),
+  const std::array<uint64_t, 3> parts = {features().checksum(), trained == nullptr ? 0 : trained->checksum(),
                                          std::bit_cast<uint32_t>(used)};
   return hash64(std::as_bytes(std::span(parts)));
 }

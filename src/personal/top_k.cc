@@ -42,12 +42,12 @@ class Best {
 
 }  // namespace
 
-std::vector<ScoredItem> top_k(const ItemTable& table, std::span<const float> weights, size_t k,
+std::vector<ScoredItem> top_k(const ItemRows& table, std::span<const float> weights, size_t k,
                               const std::vector<size_t>* candidates, const Bonus& bonus) {
   Best best(k);
   if (k == 0) return {};
   const Cholesky<float>& functions = cholesky<float>();
-  const size_t size = candidates == nullptr ? table.items().size() : candidates->size();
+  const size_t size = candidates == nullptr ? table.items.size() : candidates->size();
   std::array<size_t, kBlock> places;
   std::array<float, kBlock> scores;
   std::array<float, kBlock> added;
@@ -55,17 +55,17 @@ std::vector<ScoredItem> top_k(const ItemTable& table, std::span<const float> wei
     const size_t count = std::min(kBlock, size - begin);
     for (size_t i = 0; i < count; ++i) places[i] = candidates == nullptr ? begin + i : (*candidates)[begin + i];
     if (candidates == nullptr) {
-      functions.multiply(table.row(begin).data(), count, table.width(), weights.data(), scores.data());
+      functions.multiply(table.row(begin).data(), count, table.width, weights.data(), scores.data());
     } else {
       for (size_t i = 0; i < count; ++i) {
-        functions.multiply(table.row(places[i]).data(), 1, table.width(), weights.data(), &scores[i]);
+        functions.multiply(table.row(places[i]).data(), 1, table.width, weights.data(), &scores[i]);
       }
     }
     if (bonus) {
       bonus(std::span(places).first(count), std::span(added).first(count));
       for (size_t i = 0; i < count; ++i) scores[i] += added[i];
     }
-    for (size_t i = 0; i < count; ++i) best.offer(table.items()[places[i]], scores[i]);
+    for (size_t i = 0; i < count; ++i) best.offer(table.items[places[i]], scores[i]);
   }
   return std::move(best).sorted();
 }

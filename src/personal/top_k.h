@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "personal/item_table.h"
+#include "personal/item_features.h"
 
 namespace foliot {
 
@@ -24,9 +24,9 @@ struct ScoredItem {
 
 using Bonus = std::function<void(std::span<const size_t> places, std::span<float> bonus)>;
 
-// `weights` has table.width() entries. `candidates`: places in the table, each once; null: all of it.
+// `weights` has table.width entries. `candidates`: places in the table, each once; null: all of it.
 // `bonus`: writes what is added to the scores of these places; may be empty. Best first, at most k.
-std::vector<ScoredItem> top_k(const ItemTable& table, std::span<const float> weights, size_t k,
+std::vector<ScoredItem> top_k(const ItemRows& table, std::span<const float> weights, size_t k,
                               const std::vector<size_t>* candidates = nullptr, const Bonus& bonus = {});
 
 }  // namespace foliot

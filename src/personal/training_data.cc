@@ -17,6 +17,7 @@ constexpr int kTries = 10;
 class TableReader : public LogReader {
  public:
   Status on_snapshot(std::span<const std::byte> piece) override {
+    if (decode_item(piece)) return Status();
     std::optional<StoredUser> stored = decode_user(piece, 0);
     if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
     table.restore(std::move(stored->user));
@@ -27,7 +28,10 @@ class TableReader : public LogReader {
     if (!decoded) {
       return Status::internal(fmt::format("record {} is of another format; use the version that wrote it", number));
     }
-    if (decoded->observations.empty()) {
+    bool was_older = false;
+    if (decoded->generation) {
+      table.merge(decoded->user, number, *decoded->generation, decoded->observations, was_older);
+    } else if (decoded->observations.empty()) {
       table.remove(decoded->user, number);
     } else {
       table.add(decoded->user, number, decoded->observations);
@@ -37,7 +41,13 @@ class TableReader : public LogReader {
   // A user that is forgotten is not learned from, even if that record does not last and must be sent again.
   void on_unproven(uint64_t number, std::span<const std::byte> record) override {
     const std::optional<UserRecord> decoded = decode_record(record);
-    if (decoded && decoded->observations.empty()) table.remove(decoded->user, number);
+    if (!decoded || !decoded->observations.empty()) return;
+    bool was_older = false;
+    if (decoded->generation) {
+      table.merge(decoded->user, number, *decoded->generation, {}, was_older);
+    } else {
+      table.remove(decoded->user, number);
+    }
   }
   ObservationTable table;
 };

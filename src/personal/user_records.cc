@@ -1,12 +1,21 @@
 #include "personal/user_records.h"
 
 #include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/hash.h"
+#include "personal/item_input.h"
 
 namespace foliot {
 namespace {
 
 constexpr uint32_t kRecordFormat = 3;
 constexpr uint32_t kUserFormat = 4;
+constexpr uint32_t kRecordWithItemsFormat = 5;
+constexpr uint32_t kItemFormat = 6;
+constexpr uint32_t kCopyFormat = 7;
+constexpr uint32_t kUserOfGenerationFormat = 8;
 
 class Writer {
  public:
@@ -24,6 +33,12 @@ class Writer {
       put(observation.value);
       put(observation.probability);
     }
+  }
+  void put(const KnownItem& item) {
+    put(item.item);
+    put(static_cast<uint32_t>(item.input->size()));
+    const auto bytes = std::as_bytes(std::span(*item.input));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
 
  private:
@@ -55,6 +70,18 @@ class Reader {
     }
     return all;
   }
+  // Its input is one, or this is not valid.
+  KnownItem item() {
+    KnownItem known{.item = get<uint64_t>(), .input = nullptr};
+    const auto size = get<uint32_t>();
+    is_valid_ = is_valid_ && size <= bytes_.size();
+    if (!is_valid_) return known;
+    std::string input(reinterpret_cast<const char*>(bytes_.data()), size);
+    bytes_ = bytes_.subspan(size);
+    is_valid_ = decode_input(input).has_value();
+    known.input = std::make_shared<const std::string>(std::move(input));
+    return known;
+  }
   bool is_valid() const { return is_valid_; }
   bool is_at_end() const { return is_valid_ && bytes_.empty(); }
 
@@ -65,30 +92,70 @@ class Reader {
 
 }  // namespace
 
-std::vector<std::byte> encode_record(uint64_t user, std::span<const UserObservation> observations) {
+std::vector<std::byte> encode_record(uint64_t user, std::span<const UserObservation> observations,
+                                     std::span<const KnownItem> items) {
   std::vector<std::byte> record;
   record.reserve(16 + 24 * observations.size());
   Writer writer(record);
-  writer.put(kRecordFormat);
+  writer.put(items.empty() ? kRecordFormat : kRecordWithItemsFormat);
   writer.put(user);
+  writer.put(observations);
+  if (items.empty()) return record;
+  writer.put(static_cast<uint32_t>(items.size()));
+  for (const KnownItem& item : items) writer.put(item);
+  return record;
+}
+
+std::vector<std::byte> encode_copy(uint64_t user, uint64_t generation, std::span<const UserObservation> observations) {
+  std::vector<std::byte> record;
+  record.reserve(24 + 24 * observations.size());
+  Writer writer(record);
+  writer.put(kCopyFormat);
+  writer.put(user);
+  writer.put(generation);
   writer.put(observations);
   return record;
 }
 
+UserDigest digest_of(uint64_t user, uint64_t generation, std::span<const UserObservation> observations) {
+  UserDigest digest{.user = user, .generation = generation, .observations = observations.size()};
+  // Sums do not depend on the order.
+  for (const UserObservation& one : observations) digest.hash += hash64(std::as_bytes(std::span(&one.id, 1)));
+  return digest;
+}
+
 std::optional<UserRecord> decode_record(std::span<const std::byte> record) {
   Reader reader(record);
-  if (reader.get<uint32_t>() != kRecordFormat) return std::nullopt;
+  const auto format = reader.get<uint32_t>();
+  if (format != kRecordFormat && format != kRecordWithItemsFormat && format != kCopyFormat) return std::nullopt;
   UserRecord result;
   result.user = reader.get<uint64_t>();
+  if (format == kCopyFormat) result.generation = reader.get<uint64_t>();
   result.observations = reader.observations();
+  const uint32_t items = format == kRecordWithItemsFormat ? reader.get<uint32_t>() : 0;
+  for (uint32_t i = 0; i < items && reader.is_valid(); ++i) result.items.push_back(reader.item());
   return reader.is_at_end() ? std::optional(std::move(result)) : std::nullopt;
+}
+
+void encode_item(const KnownItem& item, std::vector<std::byte>& piece) {
+  Writer writer(piece);
+  writer.put(kItemFormat);
+  writer.put(item);
+}
+
+std::optional<KnownItem> decode_item(std::span<const std::byte> piece) {
+  Reader reader(piece);
+  if (reader.get<uint32_t>() != kItemFormat) return std::nullopt;
+  KnownItem item = reader.item();
+  return reader.is_at_end() ? std::optional(std::move(item)) : std::nullopt;
 }
 
 void encode_user(const ObservationTable::User& user, std::span<const float> weights, uint64_t fingerprint,
                  std::vector<std::byte>& piece) {
   Writer writer(piece);
-  writer.put(kUserFormat);
+  writer.put(user.generation == 0 ? kUserFormat : kUserOfGenerationFormat);
   writer.put(user.id);
+  if (user.generation > 0) writer.put(user.generation);
   writer.put(user.first_number);
   writer.put(user.number);
   writer.put(std::span(user.observations));
@@ -99,9 +166,11 @@ void encode_user(const ObservationTable::User& user, std::span<const float> weig
 
 std::optional<StoredUser> decode_user(std::span<const std::byte> piece, uint64_t fingerprint) {
   Reader reader(piece);
-  if (reader.get<uint32_t>() != kUserFormat) return std::nullopt;
+  const auto format = reader.get<uint32_t>();
+  if (format != kUserFormat && format != kUserOfGenerationFormat) return std::nullopt;
   StoredUser stored;
   stored.user.id = reader.get<uint64_t>();
+  if (format == kUserOfGenerationFormat) stored.user.generation = reader.get<uint64_t>();
   stored.user.first_number = reader.get<uint64_t>();
   stored.user.number = reader.get<uint64_t>();
   stored.user.observations = reader.observations();

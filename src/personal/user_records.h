@@ -8,17 +8,26 @@
 #include <span>
 #include <vector>
 
+#include "core/user_digest.h"
+#include "personal/known_items.h"
 #include "personal/observation_table.h"
 
 namespace foliot {
 
-// Observations of a user; none: it is to be forgotten.
+// Observations of a user; none: it is to be forgotten, here.
 struct UserRecord {
   uint64_t user = 0;
+  // Of a copy: that the observations belong to, also if there are none; nullopt: the one that the user has.
+  std::optional<uint64_t> generation{};
   std::vector<UserObservation> observations{};
+  std::vector<KnownItem> items{};  // of these, what is to be known of items where features are computed
 };
 
-std::vector<std::byte> encode_record(uint64_t user, std::span<const UserObservation> observations);
+std::vector<std::byte> encode_record(uint64_t user, std::span<const UserObservation> observations,
+                                     std::span<const KnownItem> items = {});
+// Of observations that belong to this generation of the user.
+std::vector<std::byte> encode_copy(uint64_t user, uint64_t generation, std::span<const UserObservation> observations);
+UserDigest digest_of(uint64_t user, uint64_t generation, std::span<const UserObservation> observations);
 // nullopt: it is no such record.
 std::optional<UserRecord> decode_record(std::span<const std::byte> record);
 
@@ -27,6 +36,11 @@ struct StoredUser {
   ObservationTable::User user{};
   std::vector<float> weights{};  // of all its observations; empty: not known
 };
+
+// An item as a snapshot holds it.
+void encode_item(const KnownItem& item, std::vector<std::byte>& piece);
+// nullopt: the piece is no item.
+std::optional<KnownItem> decode_item(std::span<const std::byte> piece);
 
 // `fingerprint`: of the version that the weights belong to.
 void encode_user(const ObservationTable::User& user, std::span<const float> weights, uint64_t fingerprint,

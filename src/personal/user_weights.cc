@@ -12,6 +12,8 @@ namespace {
 
 // Up to this many observations are added to lambda I sooner than it is decomposed with them.
 constexpr size_t kRotationsMax = 4;
+// Whose products with their values are added in float32.
+constexpr size_t kSummedRows = 16;
 
 template <typename T>
 void add_to_diagonal(std::vector<T>& matrix, size_t rows, T value) {
@@ -41,6 +43,21 @@ void UserWeights::add_sums(std::span<const float> rows, std::span<const float> v
   }
 }
 
+void UserWeights::add_sums_of_many(std::span<const float> rows, std::span<const float> values) {
+  const size_t width = padded_rows(features_);
+  FOLIOT_CHECK(rows.size() == values.size() * width);
+  std::vector<float> some(width);
+  for (size_t begin = 0; begin < values.size(); begin += kSummedRows) {
+    const size_t end = std::min(values.size(), begin + kSummedRows);
+    std::fill(some.begin(), some.end(), 0.0F);
+    for (size_t i = begin; i < end; ++i) {
+      const float* const row = rows.data() + i * width;
+      for (size_t j = 0; j < width; ++j) some[j] += values[i] * row[j];
+    }
+    for (size_t j = 0; j < features_; ++j) sums_[j] += some[j];
+  }
+}
+
 bool UserWeights::add(std::span<const float> rows, std::span<const float> values) {
   add_sums(rows, values);
   updates_ += static_cast<uint32_t>(values.size());
@@ -56,7 +73,7 @@ bool UserWeights::build(std::span<const float> rows, std::span<const float> valu
     add_to_diagonal(factor_, features_, std::sqrt(lambda_));
     return add(rows, values);
   }
-  add_sums(rows, values);
+  add_sums_of_many(rows, values);
   cholesky<float>().add_products(factor_.data(), features_, rows.data(), values.size());
   add_to_diagonal(factor_, features_, lambda_);
   return cholesky<float>().decompose(factor_.data(), features_);

@@ -49,6 +49,8 @@ class UserWeights {
 
  private:
   void add_sums(std::span<const float> rows, std::span<const float> values);
+  // The same in float32 for kSummedRows rows at a time, as the products of features are; these sums in double.
+  void add_sums_of_many(std::span<const float> rows, std::span<const float> values);
 
   size_t features_;
   float lambda_;

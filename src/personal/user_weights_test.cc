@@ -77,7 +77,34 @@ TEST_P(UserWeightsTest, ObservationsOfATurnAreOneUpdate) {
   several.solve(ratings.prior, b);
   EXPECT_LT(relative_difference(a, b), 1e-5);
 }
-INSTANTIATE_TEST_SUITE_P(Features, UserWeightsTest, testing::Values(1, 7, 8, 9, 16, 100, 129));
+// Checked without the functions that made them: (F'F + lambda I) w = F'y + lambda prior.
+TEST_P(UserWeightsTest, BuiltWeightsSolveTheNormalEquations) {
+  const size_t features = GetParam();
+  for (const size_t count : {5, 16, 50, 130}) {
+    const Ratings ratings(features, count, features + count);
+    UserWeights weights(features, kLambda);
+    ASSERT_TRUE(weights.build(ratings.rows, ratings.values));
+    std::vector<float> built(ratings.width);
+    weights.solve(ratings.prior, built);
+    double left_squares = 0;
+    double right_squares = 0;
+    for (size_t j = 0; j < features; ++j) {
+      double right = kLambda * ratings.prior[j];
+      double left = kLambda * built[j];
+      for (size_t i = 0; i < count; ++i) {
+        const std::span<const float> row = ratings.row(i);
+        right += static_cast<double>(ratings.values[i]) * row[j];
+        for (size_t k = 0; k < features; ++k) left += static_cast<double>(row[j]) * row[k] * built[k];
+      }
+      left_squares += (left - right) * (left - right);
+      right_squares += right * right;
+    }
+    EXPECT_LT(std::sqrt(left_squares / right_squares), 1e-4) << count << " observations";
+    for (size_t j = features; j < ratings.width; ++j) EXPECT_EQ(built[j], 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Features, UserWeightsTest, testing::Values(1, 3, 7, 8, 9, 13, 16, 27, 32, 36, 40, 100, 129));
 
 TEST(UserWeightsTest, WithoutObservationsTheyAreThePrior) {
   const Ratings ratings(10, 0, 3);

@@ -10,12 +10,6 @@
 namespace foliot {
 namespace {
 
-float product(std::span<const float> a, std::span<const float> b) {
-  float result = 0;
-  cholesky<float>().multiply(a.data(), 1, a.size(), b.data(), &result);
-  return result;
-}
-
 // One observation in ten, the same ones for each version.
 bool is_held_out(const UserObservation& observation) { return ((observation.id * 0x9e3779b97f4a7c15) >> 32) % 10 == 0; }
 
@@ -26,9 +20,9 @@ WeightTable::WeightTable(const ObservationTable& users, PersonalVersion version,
       version_(std::move(version)),
       options_(options),
       lambda_(version_.lambda > 0 ? version_.lambda : options.lambda),
-      mean_(version_.items->width()),
-      no_observations_(version_.items->features(), lambda_),
-      prior_(version_.items->width()) {
+      mean_(version_.features().width()),
+      no_observations_(version_.features().features(), lambda_),
+      prior_(version_.features().width()) {
   FOLIOT_CHECK(options_.factors_max > 0);
 }
 
@@ -48,12 +42,11 @@ WeightTable::Entry& WeightTable::entry(uint32_t place) {
 void WeightTable::gather(const ObservationTable::User& user, size_t index, std::span<const float> trained,
                          size_t trained_count, Gathered& gathered) const {
   const UserObservation& observation = user.observations[index];
-  const std::optional<size_t> item = items().find(observation.item);
-  if (!item) return;  // this version is without it
-  const std::span<const float> row = items().row(*item);
-  gathered.rows.insert(gathered.rows.end(), row.begin(), row.end());
+  const std::optional<std::span<const float>> row = items().features_of(observation.item);
+  if (!row) return;  // this version is without it
+  gathered.rows.insert(gathered.rows.end(), row->begin(), row->end());
   const bool is_trained = index < trained_count && !observation.is_of_pool();
-  gathered.values.push_back(is_trained ? product(row, trained) : observation.value);
+  gathered.values.push_back(is_trained ? product(*row, trained) : observation.value);
 }
 
 void WeightTable::gather_all(const ObservationTable::User& user, Gathered& gathered) const {
@@ -196,10 +189,10 @@ WeightTable::Prepared WeightTable::prepare(const ObservationTable::User& user, s
 
 std::optional<double> WeightTable::error(const ObservationTable::User& user, std::span<const float> prior,
                                          const UserObservation& observation) const {
-  const std::optional<size_t> item = items().find(observation.item);
-  if (!item) return std::nullopt;
+  const std::optional<std::span<const float>> row = items().features_of(observation.item);
+  if (!row) return std::nullopt;
   const Prepared prepared = prepare(user, prior, false);
-  return product(items().row(*item), prepared.weights) - observation.value;
+  return product(*row, prepared.weights) - observation.value;
 }
 
 void WeightTable::store(uint32_t place, Prepared prepared) {

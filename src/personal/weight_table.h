@@ -53,7 +53,7 @@ class WeightTable {
   WeightTable(const ObservationTable& users, PersonalVersion version, const Options& options);
 
   const PersonalVersion& version() const { return version_; }
-  const ItemTable& items() const { return *version_.items; }
+  const ItemFeatures& items() const { return version_.features(); }
   uint64_t fingerprint() const { return version_.fingerprint(options_.lambda); }
 
   // Those of an unknown user are the mean. Valid until the next call of another function.

@@ -194,13 +194,6 @@ Status read_table(const toml::table& table, PipelineSpec& spec) {
   return check_and_order(spec);
 }
 
-// Comments and spaces do not count.
-std::string content_of(const toml::table& table) {
-  std::ostringstream text;
-  text << table;
-  return hash_hex(std::as_bytes(std::span(text.view())));
-}
-
 Status check_folder(const fs::path& folder) {
   std::error_code error;
   for (const char* other : {"model.onnx", "model.py", "application.toml"}) {
@@ -214,7 +207,7 @@ Status check_folder(const fs::path& folder) {
 
 void fill_from(const Result<toml::table>& table, PipelineSpec& spec) {
   spec.status = table.ok() ? read_table(*table, spec) : table.status();
-  if (spec.status.ok()) spec.content = content_of(*table);
+  if (spec.status.ok()) spec.content = content_hash(*table);
 }
 
 }  // namespace

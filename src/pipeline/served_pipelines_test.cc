@@ -1,5 +1,6 @@
 #include "pipeline/served_pipelines.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -194,6 +195,61 @@ TEST_F(ServedPipelinesTest, ThePipelinesOfOneModelChangeTogether) {
   EXPECT_EQ(shown().state, ModelState::kLoading);
   EXPECT_EQ(shown("again").state, ModelState::kLoading);
   EXPECT_THAT(registered(), IsEmpty());
+}
+
+PipelineSpec other_definition(double limit) {
+  PipelineSpec spec = test_cascade();
+  spec.content = fmt::format("with {}", limit);
+  for (StageSpec& stage : spec.stages) {
+    for (StageSpec::When& when : stage.when) when.condition.limit = limit;
+  }
+  return spec;
+}
+
+TEST_F(ServedPipelinesTest, AnotherDefinitionIsForNewCalls) {
+  put_all();
+  served_->serve({test_cascade()});
+  const auto call = shown().info;
+  EXPECT_THAT(served_->replace({other_definition(0.5)}), IsEmpty());
+  EXPECT_EQ(shown().state, ModelState::kReady);
+  EXPECT_EQ(shown().info->pipeline->stages[1].conditions[0].limit, 0.5);
+  EXPECT_EQ(call->pipeline->stages[1].conditions[0].limit, 0.8);
+  EXPECT_THAT(registered(), ElementsAre(PipelineId(1), PipelineId(2))) << "the old one has a call";
+  EXPECT_THAT(served_->replace({other_definition(0.5)}), IsEmpty());
+  EXPECT_EQ(registered().size(), 2u) << "nothing has changed";
+}
+
+TEST_F(ServedPipelinesTest, ADefinitionThatCannotBeServedKeepsTheOneBefore) {
+  put_all();
+  served_->serve({test_cascade()});
+  PipelineSpec broken = test_cascade();
+  broken.content.clear();
+  broken.status = Status::invalid_argument("animals/pipeline.toml:3: what");
+  EXPECT_THAT(served_->replace({broken}), ElementsAre(HasSubstr("pipeline.toml:3: what")));
+  EXPECT_EQ(shown().state, ModelState::kReady);
+  EXPECT_THAT(shown().reason, HasSubstr("not taken yet: animals/pipeline.toml:3: what"));
+  EXPECT_THAT(registered(), ElementsAre(PipelineId(1)));
+
+  PipelineSpec waiting = other_definition(0.5);
+  waiting.stages[2].model = "another";
+  EXPECT_THAT(served_->replace({waiting}), ElementsAre(HasSubstr("'another', which is not in the repository")));
+  EXPECT_THAT(registered(), ElementsAre(PipelineId(1)));
+  put(test_classifier("another"));
+  EXPECT_EQ(shown().reason, "") << "it can be served now";
+  EXPECT_EQ(shown().info->pipeline->stages[2].model->name, "another");
+  EXPECT_THAT(registered(), ElementsAre(PipelineId(2)));
+}
+
+TEST_F(ServedPipelinesTest, PipelinesComeAndGo) {
+  put_all();
+  served_->serve({});
+  EXPECT_THAT(served_->replace({test_cascade()}), IsEmpty());
+  EXPECT_EQ(shown().state, ModelState::kReady);
+  EXPECT_THAT(served_->replace({}), IsEmpty());
+  EXPECT_EQ(catalog_.find("animals"), nullptr);
+  EXPECT_THAT(registered(), IsEmpty());
+  put(test_classifier("resnet"));
+  EXPECT_EQ(catalog_.find("animals"), nullptr);
 }
 
 }  // namespace

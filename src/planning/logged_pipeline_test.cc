@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -65,7 +66,8 @@ class LoggedPipelineTest : public testing::Test {
                         .input_duration = Duration::milliseconds(1),
                         .output_duration = Duration::milliseconds(1),
                         .rows = 1};
-    action.requests[0] = visit_of(RequestId(run), stage);
+    const std::array requests{visit_of(RequestId(run), stage)};
+    action.requests = requests;
     action.kind = kind;
     writer_->add(action);
   }

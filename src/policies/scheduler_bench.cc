@@ -10,6 +10,7 @@
 #include <benchmark/benchmark.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <queue>
 #include <string>
@@ -70,7 +71,7 @@ class Bench : private ActionSink, private CompletionSink {
   void run(uint64_t requests) {
     while (requests > 0) {
       const TimePoint next =
-          std::min(next_arrival_, std::min(outcomes_.empty() ? wake_ : outcomes_.top().first, wake_));
+          std::min(next_arrival_, std::min(outcomes_.empty() ? wake_ : outcomes_.top().arrival, wake_));
       now_ = std::max(now_, next);
       handle_outcomes();
       while (next_arrival_ <= now_ && requests > 0) {
@@ -118,8 +119,8 @@ class Bench : private ActionSink, private CompletionSink {
     turns_.record(timed([&] { wake_ = controller_.turn(now_); }));
   }
   void handle_outcomes() {
-    while (!outcomes_.empty() && outcomes_.top().first <= now_) {
-      const Outcome outcome = outcomes_.top().second;
+    while (!outcomes_.empty() && outcomes_.top().arrival <= now_) {
+      const Outcome outcome = outcomes_.top().outcome();
       outcomes_.pop();
       timed([&] { controller_.on_outcome(outcome, now_); });
     }
@@ -129,21 +130,32 @@ class Bench : private ActionSink, private CompletionSink {
     TimePoint& busy = busy_[action.device.value()][action.type == ActionType::kLoad ? 0 : 1];
     const TimePoint start = std::max({busy, now_ + kLink, action.earliest});
     busy = start + action.expected;
-    outcomes_.push({busy + kLink,
-                    {.action = action.id,
-                     .type = action.type,
-                     .device = action.device,
-                     .model = action.model,
-                     .start = start,
-                     .end = busy,
-                     .duration = action.expected,
-                     .output_end = busy}});
+    outcomes_.push({busy + kLink, start, action.expected, action.id, action.type, action.device, action.model});
   }
   void complete(const Completion& completion) override { served_ += completion.served() ? 1 : 0; }
 
-  struct Later {
-    bool operator()(const std::pair<TimePoint, Outcome>& a, const std::pair<TimePoint, Outcome>& b) const {
-      return std::pair(a.first, a.second.action) > std::pair(b.first, b.second.action);
+  // What is needed of an action to make its outcome. Small, since sending is part of a turn.
+  struct Running {
+    TimePoint arrival;  // when the controller gets its outcome
+    TimePoint start;
+    Duration duration;
+    ActionId action;
+    ActionType type;
+    DeviceId device;
+    ModelId model;
+
+    Outcome outcome() const {
+      return {.action = action,
+              .type = type,
+              .device = device,
+              .model = model,
+              .start = start,
+              .end = start + duration,
+              .duration = duration,
+              .output_end = start + duration};
+    }
+    bool operator>(const Running& other) const {
+      return std::pair(arrival, action) > std::pair(other.arrival, other.action);
     }
   };
 
@@ -155,7 +167,7 @@ class Bench : private ActionSink, private CompletionSink {
   TimePoint wake_ = TimePoint::infinite_future();
   uint64_t requests_ = 0;
   uint64_t served_ = 0;
-  std::priority_queue<std::pair<TimePoint, Outcome>, std::vector<std::pair<TimePoint, Outcome>>, Later> outcomes_;
+  std::priority_queue<Running, std::vector<Running>, std::greater<>> outcomes_;
   std::vector<std::array<TimePoint, 2>> busy_;
   const Duration clock_cost_ = clock_cost();
   Duration busy_time_;

@@ -9,12 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <optional>
 
 #include "base/error_text.h"
 #include "process/periodic_yield.h"
@@ -67,13 +69,31 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
-// Once the process has ended, and before its number can become that of another group.
-void kill_rest_of_group(pid_t process, bool wait) {
+// The status of a child that has ended, as waitpid gives it, once the rest of its group was killed: before its number
+// can become that of another group. Nothing where it still runs and is not waited for.
+std::optional<int> end_of_group(pid_t process, bool wait) {
   siginfo_t how{};
   const int options = WEXITED | WNOWAIT | (wait ? 0 : WNOHANG);
   while (::waitid(P_PID, static_cast<id_t>(process), &how, options) != 0 && errno == EINTR) {
   }
-  if (how.si_pid == process) ::kill(-process, SIGKILL);
+  if (how.si_pid != process) return std::nullopt;
+  ::kill(-process, SIGKILL);
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// As end_of_group has it, of a child of the fork server, which is this process' own child.
+std::optional<int> end_by_fork_server(const Descriptor& end, bool wait) {
+  int status = 0;
+  ssize_t received = 0;
+  do received = ::recv(end.number(), &status, sizeof(status), wait ? 0 : MSG_DONTWAIT);
+  while (received < 0 && errno == EINTR);
+  // A fork server that is gone has taken its child with it.
+  if (received == 0) return W_EXITCODE(0, SIGKILL);
+  if (received < 0) return std::nullopt;
+  return status;
 }
 
 // Appends what there is, at most a little more than a pipe holds. False at its end.
@@ -157,30 +177,21 @@ Duration ChildProcess::cpu_time() const {
 
 bool ChildProcess::has_ended(bool wait) {
   if (status_) return true;
-  if (parent_ == Parent::kUs) kill_rest_of_group(process_, wait);
-  int status = 0;
-  ssize_t answer = 0;
-  do {
-    answer = parent_ == Parent::kUs ? ::waitpid(process_, &status, wait ? 0 : WNOHANG)
-                                    : ::recv(end_.number(), &status, sizeof(status), wait ? 0 : MSG_DONTWAIT);
-  } while (answer < 0 && errno == EINTR);
-  if (answer > 0) status_ = status;
-  // A fork server that is gone has taken its child with it.
-  if (answer == 0 && parent_ == Parent::kForkServer) status_ = W_EXITCODE(0, SIGKILL);
+  status_ = parent_ == Parent::kUs ? end_of_group(process_, wait) : end_by_fork_server(end_, wait);
   if (status_) end_.close();
   return status_.has_value();
 }
 
 // Until there is something to read, at most for `timeout`.
 void ChildProcess::wait(Duration timeout) const {
-  std::array<pollfd, 3> sources{
-      {{said_.number(), POLLIN, 0}, {complained_.number(), POLLIN, 0}, {end_.number(), POLLIN, 0}}};
+  std::array<pollfd, 3> polled{};
+  std::ranges::transform(sources(), polled.begin(), [](int source) { return pollfd{source, POLLIN, 0}; });
   const timespec limit{.tv_sec = timeout.nanoseconds() / 1'000'000'000,
                        .tv_nsec = timeout.nanoseconds() % 1'000'000'000};
   sigset_t blocked;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   ::sigaddset(&blocked, kYieldSignal);
-  ::ppoll(sources.data(), sources.size(), &limit, &blocked);
+  ::ppoll(polled.data(), polled.size(), &limit, &blocked);
 }
 
 // A child that has ended writes nothing more, so the rest of its output is read after

@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -47,6 +48,8 @@ class ChildProcess {
   // wrote to `said` (standard output) and `complained` (standard error), in pieces of
   // at most 128 KiB. False when it has ended and all is read.
   bool listen(Duration timeout, std::string& said, std::string& complained);
+  // What can be read when listen() would not wait: for a poll of several children.
+  std::array<int, 3> sources() const { return {said_.number(), complained_.number(), end_.number()}; }
   // With its whole process group, which also ends when the process has.
   void kill();
   // A pidfd, for signals from other threads. REQUIRES: not started by a fork server, and

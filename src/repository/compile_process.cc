@@ -33,7 +33,7 @@ constexpr int64_t kStarvedPart = 10;
 
 // Settings of libraries and sanitizers; nothing else of the server's environment, which
 // may contain secrets. How long threads spin suits those that EXEC has pinned, and these are not.
-std::vector<std::string> environment(CpuShare share) {
+std::vector<std::string> environment() {
   constexpr std::array<std::string_view, 8> kPassedOn{
       "LD_LIBRARY_PATH=", "ONEDNN_", "DNNL_", "OMP_", "GOMP_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
   std::vector<std::string> result;
@@ -44,8 +44,9 @@ std::vector<std::string> environment(CpuShare share) {
       result.emplace_back(text);
     }
   }
-  // A thread that waits for others must not keep a CPU busy meanwhile.
-  if (share != CpuShare::kWhole) result.emplace_back("OMP_WAIT_POLICY=PASSIVE");
+  // A thread that waits for others must not keep a CPU busy meanwhile: other compilations and
+  // the server's start want it, also before models are served.
+  result.emplace_back("OMP_WAIT_POLICY=PASSIVE");
   return result;
 }
 
@@ -178,7 +179,7 @@ std::optional<Status> CompileProcess::try_compile(const CompileRequest& request,
   }();
   if (!is_first || request.share != CpuShare::kWhole) return try_in_copy(request, output, watch);
   FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start({.command = command_,
-                                                                   .environment = environment(request.share),
+                                                                   .environment = environment(),
                                                                    .input = encode_request(request),
                                                                    .output_file = output}));
   return follow(std::move(child), request, watch);
@@ -189,18 +190,18 @@ std::optional<Status> CompileProcess::try_in_copy(const CompileRequest& request,
   FOLIOT_ASSIGN_OR_RETURN(Copy copy, start_copy(request, output));
   std::optional<Status> status = follow(std::move(copy.child), request, watch);
   const std::lock_guard lock(mutex_);
-  standbys_[settings_of(request.share)].push_back(std::move(copy.standby));
+  standbys_.push_back(std::move(copy.standby));
   return status;
 }
 
 Result<CompileProcess::Copy> CompileProcess::start_copy(const CompileRequest& request, int output) {
   const std::string input = encode_request(request);
-  FOLIOT_ASSIGN_OR_RETURN(ForkServer standby, take_standby(request.share));
+  FOLIOT_ASSIGN_OR_RETURN(ForkServer standby, take_standby());
   Result<ChildProcess> child = standby.fork(input, output);
   if (child.ok()) return Copy{std::move(standby), std::move(child).value()};
   if (child.status().code() != StatusCode::kUnavailable) return child.status();
   // It was killed.
-  FOLIOT_ASSIGN_OR_RETURN(ForkServer another, ForkServer::start(standby_command(), environment(request.share)));
+  FOLIOT_ASSIGN_OR_RETURN(ForkServer another, ForkServer::start(standby_command(), environment()));
   FOLIOT_ASSIGN_OR_RETURN(ChildProcess second, another.fork(input, output));
   return Copy{std::move(another), std::move(second)};
 }
@@ -214,18 +215,16 @@ std::optional<Status> CompileProcess::follow(ChildProcess child, const CompileRe
   return status;
 }
 
-Result<ForkServer> CompileProcess::take_standby(CpuShare share) {
+Result<ForkServer> CompileProcess::take_standby() {
   {
     const std::lock_guard lock(mutex_);
-    if (share != CpuShare::kWhole) standbys_[kOfWhole].clear();  // models are served now
-    std::vector<ForkServer>& standbys = standbys_[settings_of(share)];
-    if (!standbys.empty()) {
-      ForkServer standby = std::move(standbys.back());
-      standbys.pop_back();
+    if (!standbys_.empty()) {
+      ForkServer standby = std::move(standbys_.back());
+      standbys_.pop_back();
       return standby;
     }
   }
-  return ForkServer::start(standby_command(), environment(share));
+  return ForkServer::start(standby_command(), environment());
 }
 
 std::vector<std::string> CompileProcess::standby_command() const {

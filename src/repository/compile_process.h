@@ -14,7 +14,6 @@
 #ifndef FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
 #define FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -69,10 +68,6 @@ class CompileProcess {
   std::set<std::string> unconfined() const;
 
  private:
-  // A library's settings at the start of a process, which its copies share.
-  enum Settings : uint8_t { kOfWhole, kOfShared, kSettings };
-  static Settings settings_of(CpuShare share) { return share == CpuShare::kWhole ? kOfWhole : kOfShared; }
-
   // nullopt: it starved.
   std::optional<Status> try_compile(const CompileRequest& request, int output, const CompileWatch& watch);
   std::optional<Status> try_in_copy(const CompileRequest& request, int output, const CompileWatch& watch);
@@ -82,13 +77,13 @@ class CompileProcess {
     ChildProcess child;
   };
   Result<Copy> start_copy(const CompileRequest& request, int output);
-  Result<ForkServer> take_standby(CpuShare share);
+  Result<ForkServer> take_standby();
   std::vector<std::string> standby_command() const;
 
   const std::vector<std::string> command_;
   const CompileLimits limits_;
-  mutable std::mutex mutex_;                                 // guards what follows
-  std::array<std::vector<ForkServer>, kSettings> standbys_;  // without a copy
+  mutable std::mutex mutex_;          // guards what follows
+  std::vector<ForkServer> standbys_;  // without a copy
   bool has_compiled_ = false;
   std::set<std::string> unconfined_;
 };

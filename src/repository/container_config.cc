@@ -30,7 +30,8 @@ class ContainerReader {
   Status read_key(std::string_view key, const toml::node& value) {
     if (key == "python") return read_python(value);
     if (key == "replicas") return read_number(key, value, kReplicasMax, config_.replicas);
-    if (key == "batch_size_max") return read_number(key, value, kBatchSizeMax, config_.batch_size_max);
+    if (key == "batch_size_max") return read_number(key, value, kBatchSizeMax, config_.batch_size_max.emplace());
+    if (key == "cores") return read_cores(value);
     if (key == "memory") return read_memory(value);
     if (key == "network") return read_flag(key, value, config_.network);
     if (key == "readable") return read_readable(value);
@@ -38,7 +39,7 @@ class ContainerReader {
     if (key == "start_timeout") return read_start_timeout(value);
     if (key == "environment") return read_environment(value);
     return error(value, fmt::format("unknown key '{}' in [container]; known are python, replicas, batch_size_max, "
-                                    "memory, network, readable, trust_pickle, start_timeout, and the table "
+                                    "cores, memory, network, readable, trust_pickle, start_timeout, and the table "
                                     "[container.environment]",
                                     key));
   }
@@ -56,7 +57,8 @@ class ContainerReader {
   Status read_number(std::string_view key, const toml::node& value, uint32_t most, uint32_t& to) {
     const auto* number = value.as_integer();
     if (number == nullptr || number->get() < 1 || number->get() > most) {
-      return error(value, fmt::format("'{}' must be a whole number from 1 to {}", key, most));
+      const std::string given = number == nullptr ? "" : fmt::format(", and is {}", number->get());
+      return error(value, fmt::format("'{}' must be a whole number from 1 to {}{}", key, most, given));
     }
     to = static_cast<uint32_t>(number->get());
     return Status();
@@ -66,6 +68,18 @@ class ContainerReader {
     const auto* flag = value.as_boolean();
     if (flag == nullptr) return error(value, fmt::format("'{}' must be true or false", key));
     to = flag->get();
+    return Status();
+  }
+
+  Status read_cores(const toml::node& value) {
+    const auto* text = value.as_string();
+    auto cores = text == nullptr ? Status::invalid_argument("it is no text") : parse_core_set(text->get());
+    if (cores.ok() && cores->empty()) cores = Status::invalid_argument("it names no core");
+    if (!cores.ok()) {
+      return error(
+          value, fmt::format("'cores' must be a list of cores in quotes, e.g. \"4-7\": {}", cores.status().message()));
+    }
+    config_.cores = *std::move(cores);
     return Status();
   }
 

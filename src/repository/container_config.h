@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "config/toml_file.h"
 #include "core/action.h"
+#include "platform/core_set.h"
 
 namespace foliot {
 
@@ -22,7 +23,8 @@ inline constexpr uint32_t kReplicasMax = 64;  // of one model
 struct ContainerConfig {
   std::string python = "python3";                  // a name in PATH, or a path that begins with '/'
   uint32_t replicas = 1;                           // 1 to kReplicasMax
-  uint32_t batch_size_max = kBatchSizeMax;         // at most; model.py may want less
+  std::optional<uint32_t> batch_size_max;          // 1 to kBatchSizeMax, at most; nullopt: as model.py wants
+  CoreSet cores;                                   // on which all replicas run; empty: on any
   std::optional<uint64_t> memory_bytes;            // of one replica; nullopt: no limit
   bool network = false;                            // whether it may reach the network
   std::vector<std::filesystem::path> readable;     // further files and folders that it may read; absolute

@@ -115,8 +115,8 @@ class Reader {
 
   Status read_batch_sizes(const toml::node& value) {
     FOLIOT_ASSIGN_OR_RETURN(const auto numbers, read_ascending("batch_sizes", value));
-    if (numbers.back() > kBatchSizeMax) {
-      return error(value, fmt::format("'batch_sizes' may go up to {}", kBatchSizeMax));
+    if (numbers.back() > kCompiledBatchSizeMax) {
+      return error(value, fmt::format("'batch_sizes' may go up to {}", kCompiledBatchSizeMax));
     }
     config_.compile.batch_sizes.assign(numbers.begin(), numbers.end());
     return Status();

@@ -57,13 +57,15 @@ TEST_F(ModelConfigTest, ABatchMayHaveSeveralNames) {
 
 TEST_F(ModelConfigTest, ReadsAContainer) {
   const auto config = read(
-      "[container]\npython = \"/usr/bin/python3\"\nreplicas = 3\nbatch_size_max = 8\nmemory = \"1GiB\"\n"
+      "[container]\npython = \"/usr/bin/python3\"\nreplicas = 3\nbatch_size_max = 8\ncores = \"2,4-5\"\nmemory = "
+      "\"1GiB\"\n"
       "network = true\nreadable = [\"/data\", \"/more\"]\ntrust_pickle = true\nstart_timeout = \"5s\"\n"
       "[container.environment]\nA = \"1\"\nB = \"\"\n");
   ASSERT_TRUE(config.ok()) << config.status().message();
   const ContainerConfig wanted{.python = "/usr/bin/python3",
                                .replicas = 3,
                                .batch_size_max = 8,
+                               .cores = {2, 4, 5},
                                .memory_bytes = uint64_t{1} << 30,
                                .network = true,
                                .readable = {"/data", "/more"},
@@ -81,6 +83,8 @@ TEST_F(ModelConfigTest, NamesWhatIsWrongWithAContainer) {
   expect_error(table + "replicas = 65", "2", "from 1 to 64");
   expect_error(table + "replicas = 0", "2", "from 1 to 64");
   expect_error(table + "batch_size_max = 100000", "2", "from 1 to");
+  expect_error(table + "cores = 2", "2", "a list of cores in quotes");
+  expect_error(table + "cores = \"\"", "2", "names no core");
   expect_error(table + "memory = 5", "2", "an amount in quotes");
   expect_error(table + "network = \"no\"", "2", "true or false");
   expect_error(table + "readable = [\"data\"]", "2", "begins with '/'");

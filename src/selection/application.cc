@@ -32,29 +32,17 @@ void read_models(TomlReader& reader, Application& application) {
   }
 }
 
-// policy = "exp3", or [policy] with a name and options.
-void read_policy(const toml::table& table, TomlReader& reader, Application& application) {
+void read_policy_of(const toml::table& table, TomlReader& reader, Application& application) {
   if (!reader.ok() || application.models.empty()) return;
-  static const toml::table kNoOptions;
-  std::string name;
-  std::optional<TomlReader> options;
-  if (table.contains("policy") && table.get("policy")->is_table()) {
-    options = reader.table("policy");
-    options->text("name", name);
-    if (name.empty()) options->fail("name", "is missing: the policy's, such as \"exp3\"");
-  } else {
-    reader.text("policy", name);
-    if (name.empty()) reader.fail("policy", "is missing, such as policy = \"exp3\"");
-    options.emplace(kNoOptions, reader.file());
+  reader.leave("policy");
+  Result<NamedPolicy> read = read_policy(table, reader.file(), application.models);
+  if (!read.ok()) {
+    application.status = read.status();
+    return;
   }
-  const Result<RegisteredSelectionPolicy> found = find_selection_policy(name);
-  if (reader.ok() && options->ok() && !found.ok()) reader.fail("policy", "is wrong: " + found.status().message());
-  if (found.ok()) {
-    application.policy_name = name;
-    application.policy = found->make({application.models, *options});
-    application.asks_several = found->asks_several;
-  }
-  if (const Status status = options->finish(); reader.ok() && !status.ok()) application.status = status;
+  application.policy_name = read->name;
+  application.policy = read->policy;
+  application.asks_several = read->asks_several;
 }
 
 // One row of an output: a number, a truth value, or a list of them.
@@ -85,7 +73,7 @@ void read_defaults(const toml::table& table, TomlReader& reader, Application& ap
 Status read_table(const toml::table& table, const fs::path& file, Application& application) {
   TomlReader reader(table, file.string());
   read_models(reader, application);
-  read_policy(table, reader, application);
+  read_policy_of(table, reader, application);
   reader.text("output", application.agreement.output);
   reader.flag("classes", application.agreement.classes);
   reader.not_negative("tolerance", application.agreement.tolerance);
@@ -116,6 +104,35 @@ Status check_folder(const fs::path& folder) {
 
 }  // namespace
 
+Result<NamedPolicy> read_policy(const toml::table& table, const std::string& file,
+                                const std::vector<std::string>& models) {
+  static const toml::table kNoOptions;
+  TomlReader reader(table, file);
+  NamedPolicy read;
+  std::optional<TomlReader> options;
+  if (table.contains("policy") && table.get("policy")->is_table()) {
+    options = reader.table("policy");
+    options->text("name", read.name);
+    if (read.name.empty()) options->fail("name", "is missing: the policy's, such as \"exp3\"");
+  } else {
+    reader.text("policy", read.name);
+    if (read.name.empty()) reader.fail("policy", "is missing, such as policy = \"exp3\"");
+    options.emplace(kNoOptions, file);
+  }
+  const Result<RegisteredSelectionPolicy> found = find_selection_policy(read.name);
+  if (reader.ok() && options->ok() && !found.ok()) reader.fail("policy", "is wrong: " + found.status().message());
+  if (found.ok()) {
+    read.policy = found->make({models, *options});
+    read.asks_several = found->asks_several;
+  }
+  if (!reader.ok()) {
+    for (const auto& [key, value] : table) reader.leave(key.str());
+    return reader.finish();
+  }
+  FOLIOT_RETURN_IF_ERROR(options->finish());
+  return read;
+}
+
 std::string Application::learns_as() const {
   std::string text = policy_name;
   for (const std::string& model : models) text += "\n" + model;
@@ -128,6 +145,7 @@ Application read_application(const std::string& name, const fs::path& file) {
   application.status = check_folder(file.parent_path());
   if (!application.status.ok()) return application;
   const Result<toml::table> table = read_toml_file(file);
+  if (table.ok()) application.content = content_hash(*table);
   application.status = table.ok() ? read_table(*table, file, application) : table.status();
   return application;
 }

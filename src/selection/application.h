@@ -35,6 +35,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "config/toml_file.h"
 #include "selection/combiner.h"
 #include "selection/selection_policy.h"
 
@@ -44,7 +45,8 @@ struct Application {
   static constexpr size_t kModelsMax = 64;
 
   std::string name;
-  Status status;  // not ok: why it cannot be served
+  Status status;        // not ok: why it cannot be served
+  std::string content;  // a hash of what the file says; empty: it cannot be read
   std::vector<std::string> models;
   std::string policy_name;
   std::shared_ptr<const SelectionPolicy> policy;
@@ -60,6 +62,16 @@ struct Application {
   // Of what was learned: another policy or other models begin anew.
   std::string learns_as() const;
 };
+
+// A policy and its options.
+struct NamedPolicy {
+  std::string name;
+  std::shared_ptr<const SelectionPolicy> policy;
+  bool asks_several = false;  // models for one call
+};
+// The key `policy` of a table. Errors: kInvalidArgument naming `file`, line and key.
+Result<NamedPolicy> read_policy(const toml::table& table, const std::string& file,
+                                const std::vector<std::string>& models);
 
 // Errors: kInvalidArgument naming file, line and key, as the application's status.
 Application read_application(const std::string& name, const std::filesystem::path& file);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "selection/selection_policy.h"
 
@@ -52,6 +53,26 @@ class ContextStates {
     by_name_.emplace(states_.front().first, states_.begin());
     return states_.front().second;
   }
+  // Another limit from now on. Returns the contexts beyond it, which are gone.
+  std::vector<std::string> set_contexts_max(uint64_t contexts_max) {
+    contexts_max_ = contexts_max;
+    std::vector<std::string> gone;
+    while (states_.size() > contexts_max_) {
+      by_name_.erase(states_.back().first);
+      gone.push_back(std::move(states_.back().first));
+      states_.pop_back();
+    }
+    return gone;
+  }
+  // All begin anew. Returns the contexts that there were.
+  std::vector<std::string> reset(SelectionState initial) {
+    std::vector<std::string> gone;
+    for (const auto& [name, state] : states_) gone.push_back(name);
+    by_name_.clear();
+    states_.clear();
+    own_ = std::move(initial);
+    return gone;
+  }
   uint64_t size() const { return states_.size(); }
   // Null: it has none.
   const SelectionState* peek(std::string_view context) const {
@@ -61,7 +82,7 @@ class ContextStates {
 
  private:
   SelectionState own_;
-  const uint64_t contexts_max_;
+  uint64_t contexts_max_;
   std::list<std::pair<std::string, SelectionState>> states_;  // the last used first
   std::unordered_map<std::string_view, std::list<std::pair<std::string, SelectionState>>::iterator> by_name_;
 };

@@ -48,17 +48,28 @@ std::string FeedbackStore::add(AnsweredCall call, TimePoint now) {
   StreamHash hash(secret_);
   const uint64_t number = ++added_;
   hash.update(std::as_bytes(std::span(&number, 1)));
-  Kept kept{hash.digest(), now, std::move(call), 0, false};
+  call.answered = now;
+  Kept kept{hash.digest(), std::move(call), 0, false};
   kept.bytes = byte_size(kept.call);
   bytes_ += kept.bytes;
   calls_.push_back(std::move(kept));
   const auto last = std::prev(calls_.end());
   by_id_[last->id] = last;
   while (calls_.size() > calls_max_ || (bytes_ > bytes_max_ && calls_.size() > 1) ||
-         calls_.front().at + window_ < now) {
+         calls_.front().call.answered + window_ < now) {
     remove_oldest();
   }
   return to_text(last->id);
+}
+
+void FeedbackStore::set_limits(Duration window, uint64_t calls_max) {
+  window_ = window;
+  calls_max_ = calls_max;
+  while (calls_.size() > calls_max_) remove_oldest();
+}
+
+void FeedbackStore::clear() {
+  while (!calls_.empty()) remove_oldest();
 }
 
 void FeedbackStore::remove_oldest() {
@@ -78,11 +89,11 @@ Result<const AnsweredCall*> FeedbackStore::find(std::string_view text, TenantId 
                     text.substr(0, kShownIdMax), format_duration(window_)));
   }
   const Kept& kept = *found->second;
-  if (kept.at + window_ < now) {
+  if (kept.call.answered + window_ < now) {
     return Status::not_found(
         fmt::format("feedback_id '{}' is too old: feedback comes within {} of the answer "
                     "(feedback_window), and {} have passed",
-                    text, format_duration(window_), format_duration(now - kept.at)));
+                    text, format_duration(window_), format_duration(now - kept.call.answered)));
   }
   if (kept.closed) return Status::already_exists(fmt::format("feedback_id '{}' has had its feedback", text));
   return &kept.call;
@@ -93,8 +104,8 @@ void FeedbackStore::close(std::string_view text) {
   FOLIOT_CHECK(id && by_id_.contains(*id));
   Kept& kept = *by_id_.at(*id);
   kept.closed = true;
-  const TenantId tenant = kept.call.tenant;
-  kept.call = {.tenant = tenant, .context = {}, .selection = {}, .outputs = {}};
+  kept.call = {
+      .tenant = kept.call.tenant, .context = {}, .selection = {}, .outputs = {}, .answered = kept.call.answered};
   bytes_ -= kept.bytes;
   kept.bytes = byte_size(kept.call);
   bytes_ += kept.bytes;

@@ -32,6 +32,7 @@ struct AnsweredCall {
   // What labels are compared with, of each model that was asked; nullopt: missing, or too large
   // to be kept.
   std::vector<std::optional<Prediction::Output>> outputs;
+  TimePoint answered{};  // set by the store
 };
 
 class FeedbackStore {
@@ -43,6 +44,10 @@ class FeedbackStore {
   FeedbackStore(Duration window, uint64_t calls_max, uint64_t bytes_max = uint64_t{256} << 20)
       : window_(window), calls_max_(calls_max), bytes_max_(bytes_max) {}
 
+  // Others from now on.
+  void set_limits(Duration window, uint64_t calls_max);
+  // None of them may get feedback.
+  void clear();
   // Returns its id: 32 hexadecimal digits.
   std::string add(AnsweredCall call, TimePoint now);
   // Valid until the next call of another function. Errors: kNotFound if it is unknown, another
@@ -56,15 +61,14 @@ class FeedbackStore {
  private:
   struct Kept {
     Hash128 id;
-    TimePoint at;
     AnsweredCall call;
     size_t bytes = 0;
     bool closed = false;
   };
   void remove_oldest();
 
-  const Duration window_;
-  const uint64_t calls_max_;
+  Duration window_;
+  uint64_t calls_max_;
   const uint64_t bytes_max_;
   const HashSecret secret_;
   uint64_t added_ = 0;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
+#include <utility>
 #include <variant>
 
 #include "base/hash.h"
@@ -62,6 +64,10 @@ std::string describe(const Application& application, const Selection& selection)
                      application.policy_name, asked, application.asks_several ? "weights" : "probabilities", weights);
 }
 
+bool is_same(const Application& a, const Application& b) {
+  return a.content == b.content && a.status.message() == b.status.message();
+}
+
 }  // namespace
 
 // A call of an application that has no answer yet.
@@ -83,12 +89,13 @@ class SelectedInference::Call {
     std::optional<CallError> error;        // set if it is refused
   };
 
-  Call(SelectedInference& from, CallId number, Served& called, std::shared_ptr<const ModelInfo> interface,
-       Selection chosen, const Query& query, const Caller& by)
+  Call(SelectedInference& from, CallId number, std::shared_ptr<Served> called,
+       std::shared_ptr<const ModelInfo> interface, ServedApplication::Selected chosen, const Query& query,
+       const Caller& by)
       : id(number),
-        served(called),
+        served(std::move(called)),
         info(std::move(interface)),
-        selection(std::move(chosen)),
+        selected(std::move(chosen)),
         caller(by),
         client_id(query.id),
         context(query.context),
@@ -97,10 +104,10 @@ class SelectedInference::Call {
         rows(rows_of(*info, query)),
         requested(query.outputs.begin(), query.outputs.end()),
         inference_(from) {
-    members.reserve(selection.models.size());
-    for (const uint32_t model : selection.models) members.emplace_back(*this, model);
+    members.reserve(selected.selection.models.size());
+    for (const uint32_t model : selected.selection.models) members.emplace_back(*this, model);
   }
-  const Application& application() const { return served.application.application(); }
+  const Application& application() const { return *selected.application; }
 
   // Asks the models. False: all of them refused at once.
   bool start(const Query& query) {
@@ -108,7 +115,7 @@ class SelectedInference::Call {
     asked.version = {};
     asked.context = {};
     asked.deadline = deadline_of_models(arrival, deadline);
-    const std::string why = inference_.describes_selections_ ? describe(application(), selection) : "";
+    const std::string why = inference_.describes_selections_ ? describe(application(), selected.selection) : "";
     asked.selection = why;
     // Each once, and what is compared, too.
     asked.outputs.clear();
@@ -157,9 +164,9 @@ class SelectedInference::Call {
   }
 
   const CallId id;
-  Served& served;
+  const std::shared_ptr<Served> served;
   const std::shared_ptr<const ModelInfo> info;
-  const Selection selection;
+  const ServedApplication::Selected selected;
   const Caller caller;
   const std::string client_id;
   const std::string context;
@@ -202,71 +209,161 @@ SelectedInference::~SelectedInference() = default;
 uint64_t SelectedInference::layer_number(CallId call) { return layer_call_number(call); }
 
 void SelectedInference::serve(std::vector<Application> applications, Catalog& catalog) {
-  if (applications.empty()) return;
   catalog_ = &catalog;
-  for (Application& application : applications) {
-    const std::string name = application.name;
-    const uint64_t seed = seed_ ^ hash64(std::as_bytes(std::span(name)));
-    const std::vector<std::string> models = application.models;
-    auto& served = applications_[name] = std::make_unique<Served>(std::move(application), seed);
-    for (const std::string& model : models) by_model_[model].push_back(served.get());
-  }
-  any_.store(true, std::memory_order_release);
   watch_ = catalog.watch([this](const std::string& name, const Catalog::EntryPtr& entry) { on_change(name, entry); });
   const std::lock_guard lock(update_mutex_);
+  for (Application& application : applications) add(std::move(application));
+  index_models();
   for (const auto& [name, served] : applications_) update(*served);
 }
 
+std::vector<std::string> SelectedInference::replace(std::vector<Application> applications) {
+  std::vector<std::string> notes;
+  std::set<std::string> present, removed;
+  {
+    const std::lock_guard lock(update_mutex_);
+    std::vector<std::shared_ptr<Served>> changed;
+    for (Application& application : applications) {
+      present.insert(application.name);
+      const auto known = applications_.find(application.name);
+      if (known == applications_.end()) {
+        changed.push_back(add(std::move(application)));
+        continue;
+      }
+      Served& served = *known->second;
+      const bool is_current = is_same(*served.application.application(), application);
+      if (served.next ? is_same(*served.next, application) : is_current) continue;
+      served.next.reset();
+      if (!is_current) served.next = std::move(application);
+      changed.push_back(known->second);
+    }
+    {
+      const std::unique_lock map_lock(applications_mutex_);
+      std::erase_if(applications_, [&](const auto& known) {
+        if (!present.contains(known.first)) removed.insert(known.first);
+        return !present.contains(known.first);
+      });
+    }
+    index_models();
+    for (const auto& served : changed) {
+      update(*served);
+      if (std::string note = note_of(*served); !note.empty()) notes.push_back(std::move(note));
+    }
+  }
+  // Each of these notifies the watches of the catalog, this one among them.
+  for (const std::string& name : removed) {
+    const Catalog::EntryPtr shown = catalog_->find(name);
+    if (shown != nullptr && shown->role == EntryRole::kApplication) catalog_->remove(name);
+  }
+  return notes;
+}
+
+// What is not served as its file is now, and why; empty: it is.
+std::string SelectedInference::note_of(const Served& served) const {
+  const auto application = served.application.application();
+  if (!served.next && application->status.ok()) return "";
+  const Catalog::EntryPtr shown = catalog_->find(application->name);
+  return fmt::format("application '{}': {}", application->name, shown == nullptr ? "" : shown->reason);
+}
+
+std::shared_ptr<SelectedInference::Served> SelectedInference::add(Application application) {
+  const std::string name = application.name;
+  const uint64_t seed = seed_ ^ hash64(std::as_bytes(std::span(name)));
+  auto served = std::make_shared<Served>(std::move(application), seed);
+  if (keeps_changes_) served->application.restore({});
+  if (shares_learning_) served->application.share();
+  const std::unique_lock lock(applications_mutex_);
+  applications_[name] = served;
+  any_.store(true, std::memory_order_release);
+  return served;
+}
+
+void SelectedInference::index_models() {
+  by_model_.clear();
+  for (const auto& [name, served] : applications_) {
+    std::set<std::string> models;
+    for (const std::string& model : served->application.application()->models) models.insert(model);
+    if (served->next) models.insert(served->next->models.begin(), served->next->models.end());
+    for (const std::string& model : models) by_model_[model].push_back(served.get());
+  }
+}
+
 void SelectedInference::on_change(const std::string& name, const Catalog::EntryPtr& entry) {
-  const auto changed = by_model_.find(name);
-  const auto own = applications_.find(name);
-  if (changed == by_model_.end() && own == applications_.end()) return;
-  // Its own change of an application's entry comes here, too.
+  // Its own change of an application's entry comes here, too, from a thread that holds the lock.
   if (entry != nullptr && entry->role == EntryRole::kApplication) return;
   const std::lock_guard lock(update_mutex_);
+  const auto own = applications_.find(name);
   if (own != applications_.end()) update(*own->second);
+  const auto changed = by_model_.find(name);
   if (changed == by_model_.end()) return;
-  for (Served* served : changed->second) update(*served);
+  for (Served* served : std::vector<Served*>(changed->second)) update(*served);
+}
+
+ApplicationInterface SelectedInference::interface_now(const Application& application) const {
+  std::vector<Catalog::EntryPtr> entries;
+  for (const std::string& model : application.models) entries.push_back(catalog_->find(model));
+  return interface_of(application, entries);
+}
+
+// What is not served now has nothing to lose.
+std::string SelectedInference::take_next(Served& served) {
+  if (!served.next) return "";
+  ApplicationInterface interface = interface_now(*served.next);
+  if (interface.state == ModelState::kReady) {
+    served.application.redefine(*std::exchange(served.next, std::nullopt), std::move(interface));
+    index_models();
+    return "";
+  }
+  return fmt::format("application.toml as it is now is not taken yet: {}", interface.reason);
 }
 
 void SelectedInference::update(Served& served) {
-  const Application& application = served.application.application();
-  const Catalog::EntryPtr shown = catalog_->find(application.name);
+  const std::string waiting = take_next(served);
+  const auto application = served.application.application();
+  const Catalog::EntryPtr shown = catalog_->find(application->name);
   served.shadowed = shown != nullptr && shown->role != EntryRole::kApplication;
-  std::vector<Catalog::EntryPtr> entries;
-  for (const std::string& model : application.models) entries.push_back(catalog_->find(model));
-  ApplicationInterface interface = interface_of(application, entries);
-  CatalogEntry entry{.name = application.name,
+  ApplicationInterface interface = interface_now(*application);
+  std::string reason = interface.reason;
+  if (!waiting.empty()) reason = reason.empty() ? waiting : fmt::format("{}; {}", waiting, reason);
+  CatalogEntry entry{.name = application->name,
                      .version = "1",
                      .state = interface.state,
-                     .reason = interface.reason,
+                     .reason = std::move(reason),
                      .info = interface.info,
                      .wanted = true,
                      .role = EntryRole::kApplication,
-                     .models = application.models};
+                     .models = application->models};
   served.application.update(std::move(interface));
   if (!served.shadowed) catalog_->put(std::move(entry));
 }
 
-SelectedInference::Served* SelectedInference::find(std::string_view name) const {
+std::shared_ptr<SelectedInference::Served> SelectedInference::find(std::string_view name) const {
   if (!any_.load(std::memory_order_acquire)) return nullptr;
+  const std::shared_lock lock(applications_mutex_);
   const auto found = applications_.find(name);
-  return found == applications_.end() || found->second->shadowed ? nullptr : found->second.get();
+  return found == applications_.end() || found->second->shadowed ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<SelectedInference::Served>> SelectedInference::all() const {
+  std::vector<std::shared_ptr<Served>> all;
+  const std::shared_lock lock(applications_mutex_);
+  for (const auto& [name, served] : applications_) all.push_back(served);
+  return all;
 }
 
 Inference::Started SelectedInference::start(const Query& query, const Caller& caller) {
-  Served* const served = find(query.name);
+  const std::shared_ptr<Served> served = find(query.name);
   if (served == nullptr) return below_.start(query, caller);
   const Result<std::shared_ptr<const ModelInfo>> info = names_.find(query.name, query.version);
   if (!info.ok()) return call_error(info.status());
   if (const Status status = check_no_requirements(query, query.name); !status.ok()) return call_error(status);
-  std::optional<Selection> selection = served->application.select(query.context);
-  if (!selection) {
+  std::optional<ServedApplication::Selected> selected = served->application.select(query.context);
+  if (!selected) {
     return call_error(
         Status::unavailable(fmt::format("model '{}' is not ready: its models have just left", query.name)));
   }
   const CallId id = layer_call_id(Layer::kSelection, next_.fetch_add(1));
-  auto call = std::make_unique<Call>(*this, id, *served, *info, *std::move(selection), query, caller);
+  auto call = std::make_unique<Call>(*this, id, served, *info, *std::move(selected), query, caller);
   if (call->start(query)) {
     Shard& shard = shard_of(id);
     const std::lock_guard lock(shard.mutex);
@@ -298,7 +395,7 @@ void SelectedInference::finish(CallId id) {
 }
 
 std::unique_ptr<Answer> SelectedInference::answer_of(Call& call) {
-  ServedApplication& application = call.served.application;
+  ServedApplication& application = call.served->application;
   if (!call.any_answered() || call.cancelled) {
     CallError error = call.any_answered()
                           ? call_error(Refusal::kCancelled, call.info->name, "", call.arrival, now_(), {})
@@ -318,13 +415,13 @@ std::unique_ptr<Answer> SelectedInference::answer_of(Call& call) {
   }
   const TenantId tenant = call.caller.tenant ? call.caller.tenant->id() : TenantId();
   ServedApplication::Combined combined =
-      application.combine(call.selection, predictions, call.info->batching, tenant, call.context, now_());
+      application.combine(call.selected, predictions, call.info->batching, tenant, call.context, now_());
   const std::vector<double>& confidence = combined.combination.confidence;
   const double least = confidence.empty() ? 1 : *std::ranges::min_element(confidence);
   std::vector<AnswerParameter> parameters{{"confidence", least}, {"models", std::move(answered)}};
   if (!missing.empty()) parameters.push_back({"missing", std::move(missing)});
   if (combined.default_rows > 0) parameters.push_back({"default", static_cast<int64_t>(combined.default_rows)});
-  parameters.push_back({"feedback_id", std::move(combined.feedback_id)});
+  if (!combined.feedback_id.empty()) parameters.push_back({"feedback_id", std::move(combined.feedback_id)});
   if (call.members.size() == 1) {
     for (AnswerParameter& parameter : call.members.front().answer->parameters()) {
       parameters.push_back(std::move(parameter));
@@ -352,11 +449,11 @@ std::unique_ptr<Answer> SelectedInference::answer_of(Call& call) {
 
 std::unique_ptr<Answer> SelectedInference::default_answer(Call& call, const CallError& why) {
   if (!deserves_default(why) || !call.rows) return nullptr;
-  std::optional<Prediction> prediction = call.served.application.defaults(*call.info, *call.rows);
+  std::optional<Prediction> prediction = default_prediction(call.application(), *call.info, *call.rows);
   if (!prediction) return nullptr;
   std::string missing;
   for (const Call::Member& member : call.members) missing += missing.empty() ? member.name() : "," + member.name();
-  call.served.application.count_default();
+  call.served->application.count_default();
   std::vector<uint32_t> outputs = call.requested_in(*prediction);
   return std::make_unique<CombinedAnswer>(CombinedAnswer::Parts{.info = call.info,
                                                                 .id = call.client_id,
@@ -390,7 +487,7 @@ void SelectedInference::cancel(CallId id) {
 }
 
 Status SelectedInference::observe(const Observation& observation) {
-  Served* const served = find(observation.name);
+  const std::shared_ptr<Served> served = find(observation.name);
   if (served == nullptr && observation.feedback_id.empty()) return below_.observe(observation);
   if (served == nullptr) {
     const Status status = names_.find(observation.name, observation.version).status();
@@ -405,12 +502,14 @@ Status SelectedInference::observe(const Observation& observation) {
     return Status::unimplemented(fmt::format(
         "application '{}' learns from feedback on its answers only, by their feedback_id", observation.name));
   }
-  return served->application.observe(observation, now_());
+  return served->application.observe(observation, now_(), feedback_log_);
 }
 
 void SelectedInference::restore(std::span<const Learned> learned) {
+  const std::lock_guard lock(update_mutex_);
+  keeps_changes_ = true;
   for (const auto& [name, served] : applications_) {
-    const std::string learns_as = served->application.application().learns_as();
+    const std::string learns_as = served->application.application()->learns_as();
     std::vector<ServedApplication::Learned> own;
     for (const Learned& one : learned) {
       if (one.application == name && one.learns_as == learns_as) own.push_back(one.learned);
@@ -420,23 +519,38 @@ void SelectedInference::restore(std::span<const Learned> learned) {
 }
 
 std::vector<SelectedInference::Learned> SelectedInference::take_changes() {
-  std::vector<Learned> all;
+  std::vector<Learned> changes;
+  // While no definition changes, which would be another one's to learn.
+  const std::lock_guard lock(update_mutex_);
   for (const auto& [name, served] : applications_) {
-    const std::string learns_as = served->application.application().learns_as();
+    const std::string learns_as = served->application.application()->learns_as();
     for (ServedApplication::Learned& one : served->application.take_changes()) {
-      all.push_back({name, learns_as, std::move(one)});
+      changes.push_back({name, learns_as, std::move(one)});
     }
   }
-  return all;
+  return changes;
+}
+
+void SelectedInference::share_learning() {
+  const std::lock_guard lock(update_mutex_);
+  shares_learning_ = true;
+  for (const auto& [name, served] : applications_) served->application.share();
+}
+
+std::vector<std::shared_ptr<ServedApplication>> SelectedInference::served_applications() const {
+  std::vector<std::shared_ptr<ServedApplication>> applications;
+  for (const auto& served : all()) applications.emplace_back(served, &served->application);
+  return applications;
 }
 
 SelectedInference::Statistics SelectedInference::application_statistics() const {
-  Statistics all;
-  if (!any_.load(std::memory_order_acquire)) return all;
-  for (const auto& [name, served] : applications_) {
-    all.emplace_back(&served->application.application(), served->application.statistics());
+  Statistics statistics;
+  for (const auto& served : all()) {
+    ApplicationStatistics one = served->application.statistics();
+    auto application = one.application;
+    statistics.emplace_back(std::move(application), std::move(one));
   }
-  return all;
+  return statistics;
 }
 
 }  // namespace foliot

@@ -14,6 +14,9 @@
 // (that were asked and did not), default (rows with the default output) and feedback_id, with
 // which observe() learns from the answer.
 //
+// Applications may be added, removed and defined anew while calls are under way; those end by the
+// definition with which they began.
+//
 // Each model that is asked counts against the limits of the caller's key.
 //
 // Threading: as Inference. Each application has a lock, held for a selection, a combination's
@@ -28,6 +31,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +42,7 @@
 
 #include "base/time.h"
 #include "core/catalog.h"
+#include "core/feedback_record.h"
 #include "inference/inference.h"
 #include "inference/served_names.h"
 #include "inference/statistics.h"
@@ -56,6 +62,10 @@ class SelectedInference : public Inference {
   // on. A model or a pipeline of the same name takes the place of an application. The catalog
   // outlives this.
   void serve(std::vector<Application> applications, Catalog& catalog);
+  // After serve(): these are all applications from now on. One with another definition than before
+  // gets it once that can be served; until then it is served by the one before, and its entry says
+  // why. Returns what of these cannot be served now, and why, as sentences.
+  std::vector<std::string> replace(std::vector<Application> applications);
 
   // Of an application: what it learned.
   struct Learned {
@@ -65,17 +75,23 @@ class SelectedInference : public Inference {
   };
   // Before any call: logs shall say of each call of a model how it was selected (Query::selection).
   void describe_selections() { describes_selections_ = true; }
+  // Before any call: feedback is kept there, which outlives this.
+  void log_feedback(FeedbackSink& log) { feedback_log_ = &log; }
   // After serve(), once, before any call: goes on with these, and keeps changes from now on.
   void restore(std::span<const Learned> learned);
   // What has changed since the last call.
   std::vector<Learned> take_changes();
+  // After serve(), once, before any call: from now on learns together with others, through a
+  // StateExchange of served_applications().
+  void share_learning();
+  std::vector<std::shared_ptr<ServedApplication>> served_applications() const;
 
   Started start(const Query& query, const Caller& caller) override;
   void cancel(CallId call) override;
   Status observe(const Observation& observation) override;
 
   // Of all applications, by name.
-  using Statistics = std::vector<std::pair<const Application*, ApplicationStatistics>>;
+  using Statistics = std::vector<std::pair<std::shared_ptr<const Application>, ApplicationStatistics>>;
   Statistics application_statistics() const;
 
  private:
@@ -84,6 +100,7 @@ class SelectedInference : public Inference {
     explicit Served(Application from, uint64_t seed) : application(std::move(from), seed) {}
     ServedApplication application;
     std::atomic<bool> shadowed{false};  // a model has its name
+    std::optional<Application> next;    // its definition, once that can be served; guarded by update_mutex_
   };
   struct Shard {
     mutable std::mutex mutex;
@@ -92,11 +109,20 @@ class SelectedInference : public Inference {
 
   static constexpr size_t kShards = 16;
 
-  Served* find(std::string_view name) const;
+  std::shared_ptr<Served> find(std::string_view name) const;
+  std::vector<std::shared_ptr<Served>> all() const;
+  // REQUIRES of what follows: update_mutex_ is held.
+  std::shared_ptr<Served> add(Application application);
+  void index_models();
+  ApplicationInterface interface_now(const Application& application) const;
+  // What keeps `next` from being served; empty: it is, or there is none.
+  std::string take_next(Served& served);
+  std::string note_of(const Served& served) const;
   Shard& shard_of(CallId call) { return shards_[layer_number(call) % kShards]; }
   static uint64_t layer_number(CallId call);
-  void on_change(const std::string& name, const Catalog::EntryPtr& entry);
   void update(Served& served);
+  // Of any thread:
+  void on_change(const std::string& name, const Catalog::EntryPtr& entry);
   void finish(CallId id);
   std::unique_ptr<Answer> answer_of(Call& call);
   std::unique_ptr<Answer> default_answer(Call& call, const CallError& why);
@@ -107,11 +133,16 @@ class SelectedInference : public Inference {
   const std::function<TimePoint()> now_;
   const uint64_t seed_;
   bool describes_selections_ = false;
-  std::atomic<bool> any_{false};  // applications, which do not change afterwards
-  std::map<std::string, std::unique_ptr<Served>, std::less<>> applications_;
-  std::map<std::string, std::vector<Served*>, std::less<>> by_model_;
+  FeedbackSink* feedback_log_ = nullptr;  // null: none is kept
+  std::atomic<bool> any_{false};          // there was an application
+  mutable std::shared_mutex applications_mutex_;
+  // Guarded by it, and changed under update_mutex_ alone.
+  std::map<std::string, std::shared_ptr<Served>, std::less<>> applications_;
   Catalog* catalog_ = nullptr;
-  std::mutex update_mutex_;  // of the thread that changes entries of applications
+  std::mutex update_mutex_;     // of the thread that changes entries of applications; guards what follows
+  bool keeps_changes_ = false;  // restore() was called
+  bool shares_learning_ = false;
+  std::map<std::string, std::vector<Served*>, std::less<>> by_model_;
   std::array<Shard, kShards> shards_;
   std::atomic<uint64_t> next_{0};
   Catalog::Watch watch_;  // uses all of the above

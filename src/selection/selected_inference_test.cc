@@ -81,6 +81,15 @@ class SelectionHarness final : public InferenceHarness {
   void release() override { fake_.release(); }
   void refuse(Refusal refusal, const std::string& detail) override { fake_.refuse(refusal, detail); }
   Catalog& catalog() { return catalog_; }
+  SelectedInference& selected() { return selected_; }
+  // What is said of applications that the repository has from now on.
+  std::vector<std::string> replace(const std::vector<std::string>& settings) {
+    std::vector<Application> applications;
+    for (const std::string& one : settings) {
+      applications.push_back(application_of(applications.empty() ? "doubling" : "other", one));
+    }
+    return selected_.replace(std::move(applications));
+  }
   CallStatistics& statistics() { return statistics_; }
   ApplicationStatistics application_statistics() const { return selected_.application_statistics().front().second; }
 
@@ -550,6 +559,114 @@ TEST(FeedbackStoreTest, LargeOutputsAreNotKept) {
   const Prediction::Output large{{}, {}, false, std::string(FeedbackStore::kOutputBytesMax + 1, 'x')};
   const std::string id = store.add({.tenant = {}, .context = "", .selection = {}, .outputs = {large}}, TimePoint());
   EXPECT_FALSE((*store.find(id, TenantId(), TimePoint()))->outputs[0].has_value());
+}
+
+class FeedbackList : public FeedbackSink {
+ public:
+  void add_feedback(FeedbackRecord record) override { records.push_back(std::move(record)); }
+  std::vector<FeedbackRecord> records;
+};
+
+TEST_F(SelectedInferenceTest, FeedbackIsLoggedWithTheProbabilities) {
+  FeedbackList log;
+  use("policy = { name = 'split', weights = { double = 3, plus10 = 1, plus20 = 4 } }");
+  harness_->selected().log_feedback(log);
+  harness_->withdraw("plus20");
+  Query query = this->query();
+  query.context = "user";
+  Answer& answer = ask(query);
+  const std::string id = text(answer, "feedback_id");
+  const std::string asked = text(answer, "models");
+  harness_->advance(Duration::seconds(1));
+  EXPECT_FALSE(feed(id, {{"", NAN}}).ok());
+  EXPECT_TRUE(log.records.empty());
+  ASSERT_TRUE(feed(id, {{"", 7}}).ok());
+  ASSERT_EQ(log.records.size(), 1u);
+  const FeedbackRecord& record = log.records.front();
+  EXPECT_EQ(record.id, id);
+  EXPECT_EQ(record.application, "doubling");
+  EXPECT_EQ(record.policy, "split");
+  EXPECT_EQ(record.context, "user");
+  EXPECT_EQ(record.observed - record.answered, Duration::seconds(1));
+  ASSERT_EQ(record.models.size(), 3u);
+  EXPECT_EQ(record.models[0].probability, 0.75);
+  EXPECT_EQ(record.models[1].probability, 0.25);
+  EXPECT_EQ(record.models[2].probability, std::nullopt) << "it was not available";
+  for (const FeedbackRecord::Model& model : record.models) {
+    EXPECT_EQ(model.asked, model.name == asked);
+    EXPECT_EQ(model.loss, model.name == asked ? std::optional(1.0) : std::nullopt) << "clipped";
+  }
+}
+
+TEST_F(SelectedInferenceTest, AnotherDefinitionIsForNewCalls) {
+  use("policy = { name = 'static', model = 'plus10' }");
+  harness_->hold();
+  const CallId under_way = client_->started(query());
+  EXPECT_TRUE(
+      harness_->replace({"models = ['plus20', 'double']\npolicy = { name = 'static', model = 'plus20' }"}).empty());
+  harness_->release();
+  client_->await(1);
+  Answer& answer = client_->answer(under_way);
+  EXPECT_EQ(values(answer), (std::vector<float>{12, 14, 16, 18})) << "by the definition it began with";
+  EXPECT_EQ(text(answer, "models"), "plus10");
+  EXPECT_EQ(text(answer, "feedback_id"), "none") << "it has another policy's";
+  EXPECT_EQ(text(ask(), "models"), "plus20");
+  EXPECT_EQ(harness_->catalog().find("doubling")->models, (std::vector<std::string>{"plus20", "double"}));
+  EXPECT_EQ(harness_->application_statistics().answers, 2u);
+}
+
+TEST_F(SelectedInferenceTest, WhatWasLearnedOutlivesAnotherDefinition) {
+  use("policy = { name = 'epsilon_greedy', epsilon = 0 }");
+  const std::string id = text(ask(), "feedback_id");
+  const std::string waits = text(ask(), "feedback_id");
+  ASSERT_TRUE(feed(id, {{"", 1}}).ok());
+  EXPECT_EQ(text(ask(), "models"), "plus10");
+  const std::string models(kThree);
+  EXPECT_TRUE(harness_->replace({models + "policy = { name = 'epsilon_greedy', epsilon = 0 }\ntolerance = 3"}).empty());
+  EXPECT_EQ(text(ask(), "models"), "plus10") << "it learns as before";
+  EXPECT_TRUE(feed(waits, {{"", 1}}).ok());
+  const std::string gone = text(ask(), "feedback_id");
+  EXPECT_TRUE(harness_->replace({models + "policy = 'ucb1'"}).empty());
+  EXPECT_EQ(text(ask(), "models"), "double") << "another policy begins anew";
+  EXPECT_EQ(feed(gone, {{"", 1}}).code(), StatusCode::kNotFound);
+}
+
+TEST_F(SelectedInferenceTest, ADefinitionThatCannotBeServedKeepsTheOneBefore) {
+  use("policy = 'static'");
+  using testing::ElementsAre;
+  EXPECT_THAT(harness_->replace({"models = ['double']\npolicy = 'exp5'"}),
+              ElementsAre(AllOf(HasSubstr("application 'doubling'"), HasSubstr("unknown policy 'exp5'"))));
+  EXPECT_EQ(text(ask(), "models"), "double");
+  EXPECT_EQ(harness_->catalog().find("doubling")->state, ModelState::kReady);
+  EXPECT_THAT(harness_->catalog().find("doubling")->reason,
+              AllOf(HasSubstr("application.toml as it is now is not taken"), HasSubstr("unknown policy 'exp5'")));
+  // One whose models are not there yet waits for them.
+  EXPECT_THAT(harness_->replace({"models = ['later']\npolicy = 'static'"}),
+              ElementsAre(HasSubstr("'later' is not in")));
+  EXPECT_EQ(text(ask(), "models"), "double");
+  harness_->serve("later");
+  EXPECT_EQ(text(ask(), "models"), "later");
+  EXPECT_EQ(harness_->catalog().find("doubling")->reason, "");
+}
+
+TEST_F(SelectedInferenceTest, ApplicationsComeAndGo) {
+  use("policy = 'static'");
+  const std::string same = std::string(kThree) + "policy = 'static'";
+  EXPECT_TRUE(harness_->replace({same, "models = ['plus20']\npolicy = 'static'"}).empty());
+  Query other = query();
+  other.name = "other";
+  EXPECT_EQ(text(ask(other), "models"), "plus20");
+  harness_->hold();
+  const CallId under_way = client_->started(query());
+  EXPECT_TRUE(harness_->replace({}).empty());
+  EXPECT_EQ(harness_->catalog().find("doubling"), nullptr);
+  EXPECT_EQ(client_->error_of(query()).http_status, 404u);
+  EXPECT_EQ(feed("00", {{"", 1}}).code(), StatusCode::kNotFound);
+  harness_->release();
+  client_->await(2);
+  EXPECT_TRUE(client_->answer(under_way).served()) << "it was under way";
+  EXPECT_TRUE(harness_->replace({same}).empty());
+  EXPECT_EQ(text(ask(), "models"), "double") << "it is back";
 }
 
 }  // namespace

@@ -60,6 +60,9 @@ std::string SelectionMetrics::text() const {
           MetricType::Counter, [](const Of& of) { return static_cast<double>(of.partial); });
   of_each("foliot_application_feedback_total", "Answers that had feedback", MetricType::Counter,
           [](const Of& of) { return static_cast<double>(of.feedbacks); });
+  of_each("foliot_application_unshared_total",
+          "Feedback that other front ends will not know, since too much waited for Redis", MetricType::Counter,
+          [](const Of& of) { return static_cast<double>(of.unshared); });
   of_each("foliot_application_contexts", "Contexts with a state of their own", MetricType::Gauge,
           [](const Of& of) { return static_cast<double>(of.contexts); });
   of_each_model("foliot_application_selections_total", "Calls for which the model was asked", MetricType::Counter,

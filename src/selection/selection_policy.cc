@@ -35,7 +35,9 @@ Result<SelectionState> SelectionPolicy::parse(std::string_view bytes) const {
 
 Selection SelectionPolicy::select(const SelectionState& state, const Available& available, Random& random) const {
   FOLIOT_CHECK(available.size() == models_ && std::ranges::count(available, true) > 0);
-  return choose(state, available, random);
+  Selection selection = choose(state, available, random);
+  selection.available = available;
+  return selection;
 }
 
 Status SelectionPolicy::observe(SelectionState& state, const Selection& selected, Losses losses) const {

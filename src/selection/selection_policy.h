@@ -37,6 +37,8 @@ struct Selection {
   // Of each of the application's models: the probability with which it was selected, or, where
   // several are asked, the weight of its answer. Their sum is 1.
   std::vector<double> weights;
+  // Which of these could have been asked.
+  std::vector<bool> available{};
 };
 
 class SelectionPolicy {

@@ -21,9 +21,10 @@ ContainerConfig config_of(const ModelFolder& folder) { return folder.config.cont
 
 // All that the processes are started with, but their files.
 std::string fingerprint(const ContainerConfig& config) {
-  std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", config.python, config.replicas, config.batch_size_max,
-                                 config.memory_bytes.value_or(0), config.network, config.trust_pickle,
-                                 config.start_timeout.nanoseconds());
+  std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", config.python, config.replicas,
+                                 config.batch_size_max.value_or(0), config.memory_bytes.value_or(0), config.network,
+                                 config.trust_pickle, config.start_timeout.nanoseconds());
+  text += to_string(config.cores) + "\n";
   for (const fs::path& path : config.readable) text += path.string() + "\n";
   for (const auto& [name, value] : config.environment) text += fmt::format("{}={}\n", name, value);
   return text;
@@ -42,6 +43,7 @@ Result<ContainerOptions> container_options(const ModelFolder& folder, const std:
                            .python = config.python,
                            .package = package,
                            .launcher = launcher,
+                           .cores = config.cores,
                            .memory_bytes = config.memory_bytes.value_or(0),
                            .network = config.network,
                            .readable = config.readable,

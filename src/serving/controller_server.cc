@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "cluster/controller_service.h"
+#include "controller/cluster_view_observer.h"
 #include "metrics/controller_metrics.h"
+#include "metrics/task_metrics.h"
 #include "platform/clock.h"
 #include "platform/thread.h"
 #include "policies/registry.h"
+#include "serving/task_scaling.h"
+#include "serving/worker_scaling.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -29,7 +33,8 @@ class ControllerServer::Parts {
  public:
   Parts(const ControllerServerOptions& options, const RegisteredPolicy& policy,
         std::shared_ptr<const TlsContext> link_tls, Logger& log)
-      : service_(options.controller, policy.make, monotonic_now,
+      : task_metrics_(options.controller.tasks.hourly_dollars, options.controller.tasks.default_hourly_dollars),
+        service_(options.controller, policy.make, monotonic_now,
                  [&log](Severity level, const std::string& line) { log.write(level, line); }),
         loop_({.connection = {.role = Role::kController}, .tls = std::move(link_tls)}, service_) {
     service_.set_processor_time(thread_processor_time);
@@ -44,13 +49,19 @@ class ControllerServer::Parts {
 
  private:
   void observe(const TelemetryOptions& options);
+  Status start_task_scaling(const ControllerServerOptions& options, Logger& log);
+  Status start_worker_scaling(const ControllerServerOptions& options, Logger& log);
 
   // In the order in which they are made; each uses those before it.
   ControllerMetrics metrics_;
+  TaskMetrics task_metrics_;
   std::unique_ptr<Telemetry> telemetry_;
   std::promise<void> drained_;
   ControllerService service_;
   LinkLoop loop_;
+  std::unique_ptr<TaskScaling> task_scaling_;           // null: variants are loaded on demand alone
+  std::unique_ptr<ClusterViewObserver> scaling_views_;  // likewise
+  std::unique_ptr<WorkerScaling> worker_scaling_;       // null: others start workers
   std::unique_ptr<FileWatch> watch_;
   Thread thread_;
   uint16_t port_ = 0;
@@ -61,6 +72,7 @@ void ControllerServer::Parts::observe(const TelemetryOptions& options) {
   Controller& controller = service_.controller();
   if (options.metrics()) {
     controller.add_observer(metrics_);
+    controller.add_observer(task_metrics_);
     service_.set_turn_watch([this, &controller](Duration decision) {
       metrics_.on_turn(decision, controller.queued_by_class(), controller.actions_outstanding());
     });
@@ -71,12 +83,48 @@ void ControllerServer::Parts::observe(const TelemetryOptions& options) {
   }
 }
 
+// Views are made while there are tasks.
+Status ControllerServer::Parts::start_task_scaling(const ControllerServerOptions& options, Logger& log) {
+  if (options.task_scaling.empty()) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Solver> solver, make_task_solver(options.task_scaling));
+  task_scaling_ = std::make_unique<TaskScaling>(
+      std::move(solver), options.controller.tasks,
+      [this](Targets targets) {
+        service_.scale(std::move(targets));
+        loop_.wake();
+      },
+      [&log](const std::string& line) { log.write(Severity::kWarning, line); });
+  Controller& controller = service_.controller();
+  scaling_views_ = std::make_unique<ClusterViewObserver>(controller.cluster(), *task_scaling_, monotonic_now(),
+                                                         TaskScaling::kInterval);
+  controller.add_observer(*scaling_views_);
+  controller.add_observer(*task_scaling_);
+  return task_scaling_->start();
+}
+
+// After the port is known, by which workers find this controller.
+Status ControllerServer::Parts::start_worker_scaling(const ControllerServerOptions& options, Logger& log) {
+  if (!options.worker_pools) return Status();
+  WorkerPoolFile pools = *options.worker_pools;
+  add_worker_flags(pools.processes, options.listen, port_);
+  Controller& controller = service_.controller();
+  worker_scaling_ = std::make_unique<WorkerScaling>(
+      std::move(pools), controller.cluster(), [this](DeviceId device) { return service_.owner(device); },
+      [&log](const std::string& line, bool trouble) {
+        log.write(trouble ? Severity::kWarning : Severity::kInfo, line);
+      });
+  controller.add_observer(worker_scaling_->observer());
+  return worker_scaling_->start();
+}
+
 Status ControllerServer::Parts::start(const ControllerServerOptions& options, Logger& log) {
-  FOLIOT_ASSIGN_OR_RETURN(telemetry_,
-                          Telemetry::open(
-                              options.observation, options.listen, [this] { return metrics_.text(); }, log));
+  FOLIOT_ASSIGN_OR_RETURN(telemetry_, Telemetry::open(
+                                          options.observation, options.listen,
+                                          [this] { return metrics_.text() + task_metrics_.text(); }, log));
   observe(options.observation);
+  FOLIOT_RETURN_IF_ERROR(start_task_scaling(options, log));
   FOLIOT_ASSIGN_OR_RETURN(port_, loop_.listen(options.listen));
+  FOLIOT_RETURN_IF_ERROR(start_worker_scaling(options, log));
   std::vector<WatchedFiles> watched = telemetry_->watched(log);
   std::ranges::move(link_tls_reloads(options.tls, loop_, log), std::back_inserter(watched));
   watch_ = std::make_unique<FileWatch>(std::move(watched));
@@ -89,6 +137,8 @@ void ControllerServer::Parts::stop(Duration drain_timeout) {
   service_.drain();
   loop_.wake();
   drained_.get_future().wait_for(std::chrono::nanoseconds(drain_timeout.nanoseconds()));
+  if (task_scaling_ != nullptr) task_scaling_->stop();
+  if (worker_scaling_ != nullptr) worker_scaling_->stop();
   loop_.stop();  // sends a Goodbye to all peers
   thread_.join();
 }

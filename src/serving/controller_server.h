@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -16,6 +17,7 @@
 #include "logging/logger.h"
 #include "serving/access_files.h"
 #include "serving/telemetry.h"
+#include "serving/worker_pool_file.h"
 
 namespace foliot {
 
@@ -23,6 +25,10 @@ struct ControllerServerOptions {
   std::string listen = "127.0.0.1:8100";  // HOST:PORT; port 0: any that is free
   std::string policy = "foliot";
   ControllerOptions controller{.health = FailureDetectorOptions()};
+  // Solver of how many copies tasks' variants have (serving/task_scaling.h); empty: they are loaded on
+  // demand alone.
+  std::string task_scaling = "greedy_mixed";
+  std::optional<WorkerPoolFile> worker_pools;      // workers that it starts and stops; none: others do
   Duration drain_timeout = Duration::seconds(30);  // of what runs at stop()
   TelemetryOptions observation;
   TlsFiles tls;  // of the links

@@ -9,18 +9,21 @@ namespace foliot {
 
 FileWatch::FileWatch(std::vector<WatchedFiles> watched) {
   for (WatchedFiles& what : watched) {
-    const std::vector<Mark> marks = marks_of(what.files);
+    const std::vector<Mark> marks = marks_of(what).value_or(std::vector<Mark>());
     watched_.push_back({std::move(what), marks, marks});
   }
 }
 
-std::vector<FileWatch::Mark> FileWatch::marks_of(const std::vector<std::filesystem::path>& files) {
+std::optional<std::vector<FileWatch::Mark>> FileWatch::marks_of(const WatchedFiles& what) {
   std::vector<Mark> marks;
-  for (const std::filesystem::path& file : files) {
-    Mark& mark = marks.emplace_back();
+  const auto files = what.list ? what.list() : what.files;
+  if (!files) return std::nullopt;
+  for (const std::filesystem::path& file : *files) {
+    Mark& mark = marks.emplace_back(Mark{.path = file.string()});
     struct stat about {};
     if (stat(file.c_str(), &about) != 0) continue;
-    mark = {.file = about.st_ino,
+    mark = {.path = file.string(),
+            .file = about.st_ino,
             .size = about.st_size,
             .changed_nanoseconds = about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec};
   }
@@ -29,7 +32,9 @@ std::vector<FileWatch::Mark> FileWatch::marks_of(const std::vector<std::filesyst
 
 void FileWatch::look() {
   for (Watched& each : watched_) {
-    const std::vector<Mark> before = std::exchange(each.seen, marks_of(each.what.files));
+    std::optional<std::vector<Mark>> marks = marks_of(each.what);
+    if (!marks) continue;
+    const std::vector<Mark> before = std::exchange(each.seen, *std::move(marks));
     if (each.seen != before || each.seen == each.known) continue;
     each.known = each.seen;
     each.what.on_change();

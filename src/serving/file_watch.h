@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -23,6 +25,9 @@ namespace foliot {
 struct WatchedFiles {
   std::vector<std::filesystem::path> files;
   std::function<void()> on_change;
+  // In place of `files`, which are others from one look to the next; nullopt: they cannot be listed
+  // now, and none has changed.
+  std::function<std::optional<std::vector<std::filesystem::path>>()> list{};
 };
 
 class FileWatch {
@@ -40,8 +45,9 @@ class FileWatch {
 
  private:
   // Distinguishes one content of a file from another, without reading it; of a file
-  // that cannot be seen: zeros.
+  // that cannot be seen: its path, and zeros.
   struct Mark {
+    std::string path;
     uint64_t file = 0;
     int64_t size = 0;
     int64_t changed_nanoseconds = 0;
@@ -53,7 +59,7 @@ class FileWatch {
     std::vector<Mark> seen;
   };
 
-  static std::vector<Mark> marks_of(const std::vector<std::filesystem::path>& files);
+  static std::optional<std::vector<Mark>> marks_of(const WatchedFiles& what);
   void run(Duration interval);
 
   std::vector<Watched> watched_;

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace foliot {
 namespace {
@@ -63,6 +66,25 @@ TEST_F(FileWatchTest, LooksByItself) {
   write(one_, "longer");
   std::unique_lock lock(mutex);
   changed.wait(lock, [this] { return changes_ > 0; });
+}
+
+TEST_F(FileWatchTest, FilesMayBeListedAtEachLook) {
+  std::optional<std::vector<std::filesystem::path>> files{{one_}};
+  FileWatch watch({{.files = {}, .on_change = [this] { ++changes_; }, .list = [&] { return files; }}});
+  const auto look_twice = [&] {
+    watch.look();
+    watch.look();
+    return changes_;
+  };
+  EXPECT_EQ(look_twice(), 0);
+  files = {{one_, two_}};
+  EXPECT_EQ(look_twice(), 1) << "one came";
+  write(two_, "longer");
+  EXPECT_EQ(look_twice(), 2);
+  files.reset();
+  EXPECT_EQ(look_twice(), 2) << "they cannot be listed now";
+  files = {{two_}};
+  EXPECT_EQ(look_twice(), 3) << "one went";
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "serving/frontend_server.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -10,9 +12,14 @@
 
 #include "cluster/frontend_link.h"
 #include "core/catalog.h"
+#include "personal/personal_metrics.h"
+#include "personal/personal_models.h"
 #include "platform/clock.h"
 #include "platform/thread.h"
+#include "serving/application_folder.h"
 #include "serving/inference_stack.h"
+#include "serving/personal_repository.h"
+#include "serving/shared_personal.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -41,37 +48,85 @@ LinkLoopOptions link_loop_options(const FrontendServerOptions& options, std::sha
           .tls = std::move(tls)};
 }
 
+std::string home_name(const FrontendServerOptions& options) {
+  if (!options.name.empty()) return options.name;
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host = {"frontend"};
+  return host.data() + options.home_listen.substr(options.home_listen.rfind(':'));
+}
+
+// The users of personal models that this front end keeps.
+struct KeptUsers {
+  KeptUsers(const FrontendServerOptions& options, Catalog& catalog, ModelRepository& others, Logger& log)
+      : models({.threads = options.personal_threads,
+                .seed = static_cast<uint64_t>((monotonic_now() - TimePoint()).nanoseconds()),
+                .is_shared = true,
+                .now = monotonic_now,
+                .on_failure = [&log](const std::string& line) { log.write(Severity::kWarning, line); }},
+               catalog),
+        links(home_name(options), [&log](Severity level, const std::string& line) { log.write(level, line); }),
+        shared(models, links, home_name(options), monotonic_now),
+        repository(others, models) {}
+
+  Status open(const FrontendServerOptions& options) {
+    FOLIOT_ASSIGN_OR_RETURN(std::vector<PersonalSpec> specs, scan_personal(options.personal));
+    FOLIOT_RETURN_IF_ERROR(models.open(
+        std::move(specs), options.observations.empty() ? options.personal / ".observations" : options.observations));
+    shared.open();
+    return Status();
+  }
+
+  PersonalModels models;
+  HomeLinks links;
+  SharedPersonal shared;
+  PersonalMetrics metrics{models};
+  PersonalRepository repository;
+};
+
 }  // namespace
 
 class FrontendServer::Parts {
  public:
   Parts(const FrontendServerOptions& options, const FrontendOptions& frontend,
         std::shared_ptr<const TlsContext> link_tls, Logger& log)
-      : link_(catalog_, frontend.requests_in_flight_max,
+      : users_(options.personal.empty() ? nullptr : std::make_unique<KeptUsers>(options, catalog_, repository_, log)),
+        link_(catalog_, frontend.requests_in_flight_max,
               {.log = [&log](Severity level, const std::string& line) { log.write(level, line); },
                .on_ready = options.on_ready}),
         loop_(link_loop_options(options, std::move(link_tls)), link_),
-        inference_(frontend, catalog_, link_, repository_, monotonic_now) {}
+        inference_(frontend, catalog_, link_, models(), monotonic_now, users_ ? &users_->shared : nullptr) {}
 
   Status start(const FrontendServerOptions& options, Logger& log);
+  Status serve_applications(const FrontendServerOptions& options);
   void stop(Duration drain_timeout);
   Frontend& frontend() { return inference_.frontend(); }
   uint64_t in_flight() const { return inference_.in_flight(); }
 
  private:
+  ModelRepository& models() {
+    if (users_ != nullptr) return users_->repository;
+    return repository_;
+  }
+  Status keep_users(const FrontendServerOptions& options);
+
   // In the order in which they are made; each uses those before it.
   Catalog catalog_;
   NoRepository repository_;
+  std::unique_ptr<KeptUsers> users_;  // null: there are no personal models
   FrontendLink link_;
   LinkLoop loop_;
   InferenceStack inference_;
+  std::unique_ptr<ApplicationFolder> applications_;  // null: there are none
+  std::unique_ptr<FileWatch> definition_watch_;      // null: nothing is watched
   std::unique_ptr<FileWatch> watch_;
   Thread thread_;
 };
 
 Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger& log) {
   link_.start(inference_.origin(), loop_);
+  if (users_ != nullptr) FOLIOT_RETURN_IF_ERROR(keep_users(options));
   FOLIOT_RETURN_IF_ERROR(loop_.keep(options.controller));
+  if (!options.applications.empty()) FOLIOT_RETURN_IF_ERROR(serve_applications(options));
   FOLIOT_RETURN_IF_ERROR(frontend().start());
   std::vector<WatchedFiles> watched = reloads(options.access, frontend(), log);
   std::ranges::move(link_tls_reloads(options.link_tls, loop_, log), std::back_inserter(watched));
@@ -81,12 +136,40 @@ Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger
   return Status();
 }
 
+Status FrontendServer::Parts::serve_applications(const FrontendServerOptions& options) {
+  applications_ = std::make_unique<ApplicationFolder>(
+      ApplicationFolder::Options{options.applications, options.state}, inference_.applications(), catalog_,
+      ApplicationFolder::Reports{options.on_failure, options.on_failure});
+  // It knows the files as they are read by start().
+  if (options.watch_interval) {
+    definition_watch_ = std::make_unique<FileWatch>(std::vector<WatchedFiles>{applications_->definitions()});
+  }
+  FOLIOT_RETURN_IF_ERROR(applications_->start());
+  return definition_watch_ == nullptr ? Status() : definition_watch_->start(*options.watch_interval);
+}
+
+Status FrontendServer::Parts::keep_users(const FrontendServerOptions& options) {
+  FOLIOT_RETURN_IF_ERROR(users_->open(options));
+  FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop_.listen(options.home_listen));
+  const std::string host = options.home_listen.substr(0, options.home_listen.rfind(':'));
+  users_->links.start(users_->shared.shards(), loop_, fmt::format("{}:{}", host, port));
+  link_.use(users_->links);
+  frontend().add_metrics(users_->metrics);
+  return options.watch_interval ? users_->models.watch(*options.watch_interval) : Status();
+}
+
 void FrontendServer::Parts::stop(Duration drain_timeout) {
+  if (definition_watch_ != nullptr) definition_watch_->stop();
   inference_.drain();
+  if (users_ != nullptr) users_->shared.drain();
   inference_.wait_until_answered(drain_timeout);
+  if (users_ != nullptr) users_->shared.wait_until_answered(drain_timeout);
   loop_.stop();  // what is still in flight is refused
   thread_.join();
+  if (users_ != nullptr) users_->shared.stop();
   frontend().stop();
+  if (applications_ != nullptr) applications_->stop();
+  if (users_ != nullptr) users_->models.stop();
 }
 
 FrontendServer::FrontendServer(FrontendServerOptions options, Logger& log) : options_(std::move(options)), log_(log) {}

@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "access/tls.h"
@@ -27,8 +29,18 @@ struct FrontendServerOptions {
   FrontendOptions frontend;                   // its TLS and keys are those of `access`
   AccessFiles access;
   TlsFiles link_tls;
+  std::filesystem::path applications;          // a folder with those that it serves; empty: none
+  std::string state;                           // where they keep what they learn (StateKeeper); empty: nowhere
+  std::optional<Duration> watch_interval;      // how often to look for changes of these and `personal`; nullopt: never
+  std::filesystem::path personal;              // repository of personal models, whose users it keeps; empty: none
+  std::filesystem::path observations;          // folder of what these observe; empty: <personal>/.observations
+  std::string home_listen = "127.0.0.1:8300";  // HOST:PORT for other front ends that keep users
+  std::string name;  // among these, the same after a restart; empty: the machine's name and the port of home_listen
+  uint32_t personal_threads = 1;
   uint64_t frame_bytes_max = kDataFrameBytesMax;   // inputs or outputs of one row
   Duration drain_timeout = Duration::seconds(30);  // of what is in flight at stop()
+  // Of an application, or of where it learns: what is wrong, as a sentence. From any thread.
+  std::function<void(const std::string&)> on_failure = [](const std::string&) {};
   // A controller was found and serves so many models; from the links' thread.
   std::function<void(size_t models)> on_ready = [](size_t) {};
 };
@@ -40,8 +52,8 @@ class FrontendServer {
   FrontendServer(FrontendServerOptions options, Logger& log);
   ~FrontendServer();
 
-  // Call once. Errors: kInvalidArgument, kAlreadyExists (a port is in use), each naming the
-  // flag, the file or the address.
+  // Call once. Errors: kInvalidArgument, kAlreadyExists (a port is in use), kUnavailable (the store
+  // of what applications learn), each naming the flag, the file or the address.
   Status start();
   // Calling it again does nothing.
   void stop();

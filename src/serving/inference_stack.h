@@ -41,12 +41,9 @@ class InferenceStack : private MetricsSource {
                  PersonalService* personal = nullptr);
 
   Frontend& frontend() { return *frontend_; }
-  // Once, when the catalog shows the models: serves these from now on. The catalog is that of
-  // the stack.
-  void serve_applications(std::vector<Application> applications, Catalog& catalog) {
-    selected_.serve(std::move(applications), catalog);
-  }
   SelectedInference& applications() { return selected_; }
+  // What answers all calls, for parts of the server that make calls themselves.
+  Inference& inference() { return selected_; }
   RequestOrigin& origin() { return service_; }
   // From now on new inferences are refused (kDraining, 503) and readiness is false; what is
   // in flight is answered.

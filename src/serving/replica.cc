@@ -102,7 +102,7 @@ Replica::Replica(const ReplicaParts& parts, std::string name, ContainerOptions o
     : parts_(parts), name_(std::move(name)), options_(std::move(options)), kind_(std::move(kind)) {}
 
 Status Replica::start() {
-  FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "replica"}, [this] { run(); }));
+  FOLIOT_ASSIGN_OR_RETURN(thread_, parts_.threads.start({.name = "replica"}, [this] { run(); }));
   return Status();
 }
 

@@ -27,6 +27,7 @@
 #include "core/model_info.h"
 #include "logging/logger.h"
 #include "platform/thread.h"
+#include "platform/thread_starter.h"
 #include "serving/replica_place.h"
 
 namespace foliot {
@@ -34,6 +35,8 @@ namespace foliot {
 // What the replicas of a process share. All that it refers to outlives them.
 struct ReplicaParts {
   ReplicaPlace& place;
+  // Models are started by background threads, and replicas are no background work.
+  ThreadStarter& threads;
   uint32_t infers_in_flight_max = 64;
   std::function<void(Severity, const std::string&)> log = [](Severity, const std::string&) {};
 };

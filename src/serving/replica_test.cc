@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <condition_variable>
@@ -19,6 +20,7 @@
 #include "container/container_engine.h"
 #include "container/test_container.h"
 #include "platform/clock.h"
+#include "platform/thread.h"
 #include "policies/registry.h"
 #include "serving/controller_loop.h"
 #include "serving/local_replica_place.h"
@@ -90,7 +92,7 @@ class ReplicaTest : public ::testing::Test {
   }
 
   Replica& make(const std::string& behaviour) {
-    const ReplicaParts parts{.place = place_};
+    const ReplicaParts parts{.place = place_, .threads = *threads_};
     replicas_.push_back(std::make_unique<Replica>(parts, "test/0", test_container(behaviour), kKind));
     return *replicas_.back();
   }
@@ -127,6 +129,7 @@ class ReplicaTest : public ::testing::Test {
   Rows rows_;
   ControllerLoop loop_{{}, find_policy("foliot").value().make, inbox_, no_actions_, rows_};
   LocalReplicaPlace place_{inbox_, rows_, 0};
+  std::unique_ptr<ThreadStarter> threads_ = ThreadStarter::make().value();
   std::vector<std::unique_ptr<Replica>> replicas_;
 };
 
@@ -135,6 +138,15 @@ TEST_F(ReplicaTest, AnswersAsADeviceOfTheController) {
   const auto model = add_model_of(make("works"));
   EXPECT_THAT(model->only().batch_sizes, ::testing::ElementsAre(1, 2, 4));
   for (uint64_t id = 1; id <= 5; ++id) expect_answers(id);
+}
+
+TEST_F(ReplicaTest, RunsBesideWhatABackgroundThreadStartedItFor) {
+  EXPECT_TRUE(place_.kinds().take("test").ok());
+  auto background = Thread::start({.name = "background", .nice = 15}, [this] { add_model_of(make("works")); });
+  ASSERT_TRUE(background.ok()) << background.status().message();
+  background->join();
+  ASSERT_EQ(children().size(), 1u);
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, children().front()), ::getpriority(PRIO_PROCESS, 0));
 }
 
 TEST_F(ReplicaTest, AProcessThatIsKilledIsStartedAgain) {

@@ -25,10 +25,12 @@
 #include "repository/package_store.h"
 #include "selection/application.h"
 #include "serving/access_files.h"
+#include "serving/application_folder.h"
 #include "serving/compiled_model.h"
 #include "serving/container_model.h"
 #include "serving/controller_inbox.h"
 #include "serving/controller_loop.h"
+#include "serving/definition_files.h"
 #include "serving/file_watch.h"
 #include "serving/inference_stack.h"
 #include "serving/local_devices.h"
@@ -38,7 +40,6 @@
 #include "serving/personal_repository.h"
 #include "serving/predictor_folder.h"
 #include "serving/repository_service.h"
-#include "serving/state_keeper.h"
 #include "serving/target_file.h"
 #include "serving/task_scaling.h"
 #include "tasks/served_tasks.h"
@@ -101,7 +102,6 @@ class Server::Parts {
                       StartupReporter& reporter, const std::function<bool()>& cancelled);
   Status serve_pipelines(StartupReporter& reporter);
   Status serve_tasks(StartupReporter& reporter);
-  Status serve_applications(StartupReporter& reporter);
   Status serve_personal();
   Status start_worker(const RegisteredPolicy& policy, const ModelStartup& models, StartupReporter& reporter);
   Status start_controller(const RegisteredPolicy& policy, uint32_t page_count);
@@ -111,6 +111,7 @@ class Server::Parts {
   }
   Status start_task_scaling(Controller& controller);
   Status watch_targets();
+  std::vector<WatchedFiles> definitions();
   std::string where() const;
   void wait_until_answered();
 
@@ -138,14 +139,17 @@ class Server::Parts {
   PersonalRepository all_models_{repository_, personal_};
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<InferenceStack> inference_;
-  std::unique_ptr<StateKeeper> state_keeper_;  // null: nothing is kept
+  std::unique_ptr<ApplicationFolder> applications_;
   std::unique_ptr<LocalDevices> devices_;
   std::unique_ptr<ControllerLoop> controller_;
   std::unique_ptr<ReplicaPlace> replicas_;
+  std::unique_ptr<ThreadStarter> threads_;
   std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
   std::shared_ptr<const OverlapPredictor> overlap_;  // null: nothing is known of groups
   std::unique_ptr<FileWatch> target_watch_;          // null: there is no such file
+  std::unique_ptr<FileWatch> definition_watch_;      // null: nothing is watched
+  FeedbackSink* feedback_log_ = nullptr;             // null: no log is kept
 };
 
 Status Server::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
@@ -167,10 +171,17 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
   ModelStartup& models = *startup_;
   models.find(folders);
+  applications_ = std::make_unique<ApplicationFolder>(
+      ApplicationFolder::Options{options_.repository, options_.state, feedback_log_}, inference_->applications(),
+      catalog_,
+      ApplicationFolder::Reports{[&reporter](const std::string& note) { reporter.on_note(note); },
+                                 options_.on_failure});
+  // It knows the files as they are read here.
+  if (options_.watch_interval) definition_watch_ = std::make_unique<FileWatch>(definitions());
   FOLIOT_RETURN_IF_ERROR(serve_pipelines(reporter));
   FOLIOT_RETURN_IF_ERROR(serve_tasks(reporter));
   FOLIOT_RETURN_IF_ERROR(serve_personal());
-  FOLIOT_RETURN_IF_ERROR(serve_applications(reporter));
+  FOLIOT_RETURN_IF_ERROR(applications_->start());
   if (cancelled()) return stopped();
   // Compiling begins while memory is taken.
   FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, folders));
@@ -179,7 +190,9 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   models.serve_compiled(*host_);
   FOLIOT_RETURN_IF_ERROR(watch_targets());
   repository_.attach(*host_);
+  if (definition_watch_ != nullptr) FOLIOT_RETURN_IF_ERROR(definition_watch_->start(*options_.watch_interval));
   models.wait_for_others(repository_);
+  personal_.wait_for_features(cancelled);
   if (cancelled()) return stopped();
   for (const std::string& what : compiler_.unconfined()) {
     reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
@@ -214,22 +227,9 @@ Status Server::Parts::serve_tasks(StartupReporter& reporter) {
   return Status();
 }
 
-Status Server::Parts::serve_applications(StartupReporter& reporter) {
-  FOLIOT_ASSIGN_OR_RETURN(std::vector<Application> applications, scan_applications(options_.repository));
-  for (const Application& application : applications) {
-    if (application.status.ok()) continue;
-    reporter.on_note(
-        fmt::format("application '{}' cannot be served: {}", application.name, application.status.message()));
-  }
-  if (!options_.log.folder.empty()) inference_->applications().describe_selections();
-  inference_->serve_applications(std::move(applications), catalog_);
-  if (options_.state.empty()) return Status();
-  state_keeper_ = std::make_unique<StateKeeper>(inference_->applications(), options_.on_failure);
-  return state_keeper_->start(options_.state);
-}
-
 Status Server::Parts::serve_personal() {
   FOLIOT_ASSIGN_OR_RETURN(std::vector<PersonalSpec> models, scan_personal(options_.repository));
+  personal_.use(inference_->inference(), options_.frontend.requests_in_flight_max);
   FOLIOT_RETURN_IF_ERROR(personal_.open(std::move(models), options_.observations.empty()
                                                                ? options_.repository / ".observations"
                                                                : options_.observations));
@@ -243,6 +243,7 @@ Status Server::Parts::open_ports() {
     LogOptions log = options_.log;
     log.origin = monotonic_now();
     FOLIOT_ASSIGN_OR_RETURN(auto writer, BackgroundWriter::open(log));
+    feedback_log_ = writer.get();
     recorder_ = std::make_unique<Recorder>(std::move(writer));
   }
   inference_ =
@@ -265,8 +266,10 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
   if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   worker_metrics_.set_memory(devices_->metrics());
   replicas_ = std::make_unique<LocalReplicaPlace>(inbox_, inference_->origin(), devices_->count());
+  FOLIOT_ASSIGN_OR_RETURN(threads_, ThreadStarter::make());
   containers_ =
       std::make_unique<ContainerParts>(ContainerParts{.replicas = {.place = *replicas_,
+                                                                   .threads = *threads_,
                                                                    .infers_in_flight_max = worker.infers_in_flight_max,
                                                                    .log = options_.on_replica},
                                                       .launcher = options_.container_command,
@@ -354,11 +357,27 @@ Status Server::Parts::watch_targets() {
   return target_watch_->start(kReloadInterval);
 }
 
+// What pipelines, tasks and applications are made of is watched by the RepositoryService.
+std::vector<WatchedFiles> Server::Parts::definitions() {
+  const std::filesystem::path& repository = options_.repository;
+  const auto pipelines = [this]() -> Result<std::vector<std::string>> {
+    FOLIOT_ASSIGN_OR_RETURN(std::vector<PipelineSpec> all, scan_pipelines(options_.repository));
+    return pipelines_->replace(std::move(all));
+  };
+  const auto tasks = [this]() -> Result<std::vector<std::string>> {
+    FOLIOT_ASSIGN_OR_RETURN(std::vector<TaskSpec> all, scan_tasks(options_.repository));
+    return tasks_->replace(std::move(all));
+  };
+  return {definition_files(repository, "pipeline.toml", pipelines, options_.on_failure),
+          definition_files(repository, "task.toml", tasks, options_.on_failure), applications_->definitions()};
+}
+
 // Against the flow of data: first nothing comes in, then nothing is under way, then no
 // part is left.
 void Server::Parts::stop() {
   if (std::exchange(stopped_, true)) return;
   if (target_watch_ != nullptr) target_watch_->stop();
+  if (definition_watch_ != nullptr) definition_watch_->stop();
   repository_.stop();
   if (inference_ == nullptr) return;
   inference_->drain();
@@ -368,7 +387,7 @@ void Server::Parts::stop() {
   personal_.stop();
   if (host_ != nullptr && controller_ != nullptr) host_->stop_containers();
   if (task_scaling_ != nullptr) task_scaling_->stop();
-  if (state_keeper_ != nullptr) state_keeper_->stop();
+  if (applications_ != nullptr) applications_->stop();
   if (devices_ != nullptr) devices_->stop();
   if (controller_ != nullptr) controller_->stop();
 }

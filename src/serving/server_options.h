@@ -24,7 +24,7 @@ namespace foliot {
 struct ServerOptions {
   std::filesystem::path repository;
   std::filesystem::path cache;         // empty: <repository>/.foliot
-  std::filesystem::path state;         // of what applications learn; empty: it is not kept
+  std::string state;                   // where applications keep what they learn (StateKeeper); empty: nowhere
   std::filesystem::path observations;  // folder of what personal models observe; empty: <repository>/.observations
   uint32_t personal_threads = 1;       // of predictions and topK of personal models
   FrontendOptions frontend;

@@ -69,7 +69,7 @@ void TaskScaling::stop() {
 
 void TaskScaling::on_view(const ClusterView& view) {
   const std::lock_guard lock(mutex_);
-  if (!tasks_.empty()) copy_of_tasks(view, view_);
+  copy_of_tasks(view, view_);
 }
 
 void TaskScaling::copy_of_tasks(const ClusterView& from, ClusterView& to) const {
@@ -89,11 +89,13 @@ void TaskScaling::on_task(const TaskInfo& task) {
   std::shared_ptr<const TaskInfo> kept = without_leases(task);
   const std::lock_guard lock(mutex_);
   tasks_.insert_or_assign(task.id, std::move(kept));
+  has_tasks_.store(true, std::memory_order_relaxed);
 }
 
 void TaskScaling::on_task_removed(ServedTaskId task) {
   const std::lock_guard lock(mutex_);
   tasks_.erase(task);
+  has_tasks_.store(!tasks_.empty(), std::memory_order_relaxed);
 }
 
 void TaskScaling::run() {

@@ -6,6 +6,7 @@
 #ifndef FOLIOT_SERVING_TASK_SCALING_H_
 #define FOLIOT_SERVING_TASK_SCALING_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -48,6 +49,8 @@ class TaskScaling : public ClusterViewSink, public Observer {
   // Calling it again does nothing.
   void stop();
 
+  // While there are tasks.
+  bool wants_view() override { return has_tasks_.load(std::memory_order_relaxed); }
   void on_view(const ClusterView& view) override;
   void on_task(const TaskInfo& task) override;
   void on_task_removed(ServedTaskId task) override;
@@ -61,6 +64,7 @@ class TaskScaling : public ClusterViewSink, public Observer {
   const std::unique_ptr<Solver> solver_;
   const SetTargets set_targets_;
   const std::function<void(const std::string&)> on_note_;
+  std::atomic<bool> has_tasks_{false};
   std::mutex mutex_;
   std::condition_variable stop_;
   // Guarded by it:

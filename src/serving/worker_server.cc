@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "base/units.h"
@@ -76,6 +77,29 @@ LinkLoopOptions link_loop_options(const WorkerServerOptions& options, std::share
           .tls = std::move(tls)};
 }
 
+std::vector<std::string> lines_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return lines_of(text);
+}
+
+// Adds it to those that are offered. `status`: whether its files can be used.
+template <typename Definition>
+void offer(Definition definition, std::string_view what, const Status& status, std::vector<Definition>& offered,
+           StartupReporter& reporter) {
+  if (!status.ok()) {
+    reporter.on_note(fmt::format("{} '{}' cannot be served: {}", what, definition.name, status.message()));
+  }
+  size_t lines = definition.lines.size();
+  if constexpr (requires { definition.accuracies; }) lines = std::max(lines, definition.accuracies.size());
+  if (offered.size() < kDefinitionsMax && lines <= kDefinitionLinesMax) {
+    offered.push_back(std::move(definition));
+    return;
+  }
+  reporter.on_note(fmt::format("{} '{}' is not offered: {} lines, and at most {} of {} {}s are", what, definition.name,
+                               lines, kDefinitionLinesMax, kDefinitionsMax, what));
+}
+
 }  // namespace
 
 class WorkerServer::Parts {
@@ -90,7 +114,7 @@ class WorkerServer::Parts {
  private:
   PackageStore make_packages();
   Result<Pipelines> find_pipelines(StartupReporter& reporter);
-  Status note_tasks(StartupReporter& reporter) const;
+  Result<Tasks> find_tasks(StartupReporter& reporter);
   Status start_links(const ModelStartup& models, StartupReporter& reporter);
   Status serve(ModelStartup& models, const std::function<bool()>& cancelled);
   Status run_loop();
@@ -108,6 +132,7 @@ class WorkerServer::Parts {
   RepositoryService repository_;
   std::vector<ModelFolder> folders_;
   Pipelines pipelines_;
+  Tasks tasks_;
   uint16_t port_ = 0;
   std::once_flag ready_;
 
@@ -118,6 +143,7 @@ class WorkerServer::Parts {
   std::unique_ptr<WorkerLink> link_;
   std::unique_ptr<LinkLoop> loop_;
   std::unique_ptr<ReplicaPlace> replicas_;
+  std::unique_ptr<ThreadStarter> threads_;
   std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
   std::unique_ptr<FileWatch> watch_;
@@ -170,33 +196,25 @@ WorkerLink::Watch WorkerServer::Parts::link_watch() {
 Result<Pipelines> WorkerServer::Parts::find_pipelines(StartupReporter& reporter) {
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PipelineSpec> found, scan_pipelines(options_.repository));
   Pipelines pipelines;
-  for (const PipelineSpec& pipeline : found) {
-    if (!pipeline.status.ok()) {
-      reporter.on_note(fmt::format("pipeline '{}' cannot be served: {}", pipeline.name, pipeline.status.message()));
-    }
-    std::ifstream file(pipeline.file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    std::vector<std::string> lines = lines_of(text);
-    if (pipelines.pipelines.size() == kPipelinesMax || lines.size() > kPipelineLinesMax) {
-      reporter.on_note(fmt::format("pipeline '{}' is not offered: {} lines, and at most {} of {} pipelines are",
-                                   pipeline.name, lines.size(), kPipelineLinesMax, kPipelinesMax));
-      continue;
-    }
-    pipelines.pipelines.push_back({{}, pipeline.name, std::move(lines)});
+  for (const PipelineSpec& spec : found) {
+    offer({.id = {}, .name = spec.name, .lines = lines_of_file(spec.file)}, "pipeline", spec.status,
+          pipelines.pipelines, reporter);
   }
   return pipelines;
 }
 
-// Their models are offered.
-Status WorkerServer::Parts::note_tasks(StartupReporter& reporter) const {
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<TaskSpec> tasks, scan_tasks(options_.repository));
-  for (const TaskSpec& task : tasks) {
-    reporter.on_note(
-        fmt::format("task '{}' is not served: a cluster serves no tasks yet; call its models by their "
-                    "names, or use `foliot serve`",
-                    task.name));
+Result<Tasks> WorkerServer::Parts::find_tasks(StartupReporter& reporter) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<TaskSpec> found, scan_tasks(options_.repository));
+  Tasks tasks;
+  for (const TaskSpec& spec : found) {
+    Tasks::Task task{.id = {}, .name = spec.name, .lines = lines_of_file(spec.file)};
+    // Of a broken one it may lie anywhere.
+    if (spec.status.ok() && !spec.accuracies_file.empty()) {
+      task.accuracies = lines_of_file(std::filesystem::path(spec.file).parent_path() / spec.accuracies_file);
+    }
+    offer(std::move(task), "task", spec.status, tasks.tasks, reporter);
   }
-  return Status();
+  return tasks;
 }
 
 Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
@@ -213,10 +231,11 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
                                                 fmt::join(options_.models, " ")));
   }
   FOLIOT_ASSIGN_OR_RETURN(pipelines_, find_pipelines(reporter));
-  FOLIOT_RETURN_IF_ERROR(note_tasks(reporter));
+  FOLIOT_ASSIGN_OR_RETURN(tasks_, find_tasks(reporter));
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(options_.repository));
   for (const PersonalSpec& model : personal) {
-    reporter.on_note(fmt::format("personal model '{}' is not served: only `foliot serve` serves them", model.name));
+    reporter.on_note(fmt::format(
+        "personal model '{}' is not served: `foliot serve` and front ends with --personal serve them", model.name));
   }
   startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
   startup_->find(folders_);
@@ -253,6 +272,7 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
   if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   link_->set_catalog(catalog_);
   link_->offer_pipelines(pipelines_);
+  link_->offer_tasks(tasks_);
   link_->start(devices_->workers(), data_address(options_, port_), *loop_);
   return Status();
 }
@@ -260,8 +280,10 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
 Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool()>& cancelled) {
   const DeviceMemory& memory = devices_->memory();
   replicas_ = std::make_unique<LinkedReplicaPlace>(replica_options());
+  FOLIOT_ASSIGN_OR_RETURN(threads_, ThreadStarter::make());
   containers_ = std::make_unique<ContainerParts>(
       ContainerParts{.replicas = {.place = *replicas_,
+                                  .threads = *threads_,
                                   .log = [this](Severity level, const std::string& line) { log_.write(level, line); }},
                      .launcher = options_.container_command,
                      .package = options_.python_package});

@@ -183,12 +183,12 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
       set_held(device(action.device), action.model, action.type == ActionType::kUnload);
       note_ruled_out(action.model, now);
     }
-    // Those that are not answered now wait again, in their old places.
-    for (const BatchRows::Row& row : action.rows) waiting_.emplace(open_.find(row.request)->turn, 0);
+    const bool inputs_missing = outcome.status == OutcomeStatus::kTooLate && outcome.ready == TimePoint();
+    for (const BatchRows::Row& row : action.rows) waits_again(row.request, action.device, inputs_missing, now);
     return;
   }
   for (uint32_t i = 0; i < action.rows.size(); ++i) {
-    if (outcome.unfed_rows[i]) waiting_.emplace(open_.find(action.rows[i].request)->turn, 0);
+    if (outcome.unfed_rows[i]) waits_again(action.rows[i].request, action.device, true, now);
   }
   FOLIOT_CHECK(outcome.start + options_.clock_error >= action.earliest && outcome.end >= outcome.start);
   FOLIOT_CHECK(outcome.start - options_.clock_error <= action.latest);
@@ -200,6 +200,12 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
     case ActionType::kUnload: set_loaded(device(action.device), action.model, false); break;
     case ActionType::kInfer: ++execs_; break;
   }
+}
+
+// Unless it is answered now, in its old place.
+void Checker::waits_again(RequestId request, DeviceId from, bool inputs_missing, TimePoint now) {
+  waiting_.emplace(open_.find(request)->turn, 0);
+  if (inputs_missing && now < device(from).joined_at + options_.attachment_wait) --infers_[request];
 }
 
 // Each model is loaded and unloaded in turn, and all together fit.
@@ -239,6 +245,7 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
 void Checker::on_device(const DeviceChange& change, TimePoint now) {
   Device& d = device(change.device);
   if (change.joined) {
+    d.joined_at = now;
     d.kind = change.kind;
     d.lane_count = change.lane_count;
   }

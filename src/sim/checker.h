@@ -32,6 +32,8 @@ namespace foliot {
 
 struct CheckerOptions {
   uint32_t returns_max = 3;
+  // From a device's joining: rows whose inputs did not reach it are no returns.
+  Duration attachment_wait = Duration::seconds(1);
   Duration load_back_off = Duration::milliseconds(100);  // after the first failure
   // Batches of later equals that are sent while a request waits.
   uint32_t overtaken_max = 1;
@@ -87,6 +89,7 @@ class Checker : public Observer, public WorkObserver {
     uint64_t pages = 0;        // of the loaded models
     uint32_t pages_total = 0;
     DeviceState state = DeviceState::kUp;
+    TimePoint joined_at;
     std::string kind{kDefaultKind};
     std::map<ModelId, TimePoint> failed_loads;  // since it joined: the last of each model
   };
@@ -118,6 +121,7 @@ class Checker : public Observer, public WorkObserver {
   const Runnable* runnable(const Device& device, ModelId model) const;
   void check_runnable(const Action& action);
   void check_order(const Action& infer);
+  void waits_again(RequestId request, DeviceId from, bool inputs_missing, TimePoint now);
   void check_context(const Action& infer);
   void context_over(const Action& infer, bool done);
   static void set_held(Device& device, ModelId model, bool held);
@@ -134,7 +138,7 @@ class Checker : public Observer, public WorkObserver {
   const CheckerOptions options_;
   FlatMap<RequestId, Open> open_;
   FlatMap<RequestId, Run> runs_;         // of pipelines
-  FlatMap<RequestId, uint32_t> infers_;  // how often it was begun
+  FlatMap<RequestId, uint32_t> infers_;  // how often it was begun, where that counts
   // Requests that are in no action, and how many batches have overtaken each.
   std::map<Turn, uint32_t> waiting_;
   FlatMap<ActionId, uint8_t> actions_;  // those without an outcome

@@ -125,6 +125,7 @@ struct SimulatedWorkerOptions {
   // What all versions of each model have in common.
   std::map<std::string, ModelInfo> models;
   Pipelines pipelines;
+  Tasks tasks;
   std::string controller;  // HOST:PORT
 };
 
@@ -170,6 +171,8 @@ class SimulatedWorker : public SimulatedNode {
 
 // The name of the pipeline of a simulation that has one.
 inline constexpr const char* kSimulatedPipeline = "pipeline";
+// Likewise of the task.
+inline constexpr const char* kSimulatedTask = "task";
 
 struct SimulatedFrontendOptions {
   uint32_t requests_max = 64;  // in flight
@@ -211,8 +214,8 @@ class SimulatedFrontend : public SimulatedNode {
   uint64_t in_flight() const;
   // The models that clients are shown as ready.
   ModelVersions shown() const;
-  // The pipelines that they are.
-  std::set<std::string> shown_pipelines() const;
+  // The pipelines, or the tasks, that they are.
+  std::set<std::string> shown(EntryRole role) const;
   size_t connections();
 
  protected:

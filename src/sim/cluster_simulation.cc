@@ -101,6 +101,19 @@ from = "fourth.y"
   return {{{{}, kSimulatedPipeline, lines_of(text)}}};
 }
 
+Tasks make_tasks(const std::vector<std::string>& models) {
+  const std::string text = fmt::format(R"(
+[[variant]]
+model = "{}"
+accuracy = 0.5
+[[variant]]
+model = "{}"
+accuracy = 0.9
+)",
+                                       models[0], models[1]);
+  return {{{{}, kSimulatedTask, lines_of(text)}}};
+}
+
 class ClusterSimulation {
  public:
   ClusterSimulation(const ClusterSimulationOptions& options, std::vector<std::string> names,
@@ -120,6 +133,7 @@ class ClusterSimulation {
         .noise = options.noise,
         .models = std::move(models),
         .pipelines = options.pipeline_share > 0 ? make_pipelines(names_) : Pipelines(),
+        .tasks = options.task_share > 0 ? make_tasks(names_) : Tasks(),
         .controller = controller};
     for (uint32_t i = 0; i < options.workers; ++i) {
       workers_.push_back(
@@ -187,8 +201,11 @@ class ClusterSimulation {
     const uint64_t tag = open_.size();
     open_.push_back(arrival);
     const bool is_run = options_.pipeline_share > 0 && random_.uniform() < options_.pipeline_share;
-    frontend.ask(is_run ? kSimulatedPipeline : names_[arrival.model], arrival.slo, tag,
-                 [this](uint64_t over, const std::string&) { follow(open_[over]); });
+    const bool is_task = !is_run && options_.task_share > 0 && random_.uniform() < options_.task_share;
+    frontend.ask(is_run    ? kSimulatedPipeline
+                 : is_task ? kSimulatedTask
+                           : names_[arrival.model],
+                 arrival.slo, tag, [this](uint64_t over, const std::string&) { follow(open_[over]); });
   }
   void follow(const Arrival& over) {
     const std::optional<Arrival> next = arrivals_.follow(over, loop_.now() - TimePoint() - kBegin);
@@ -297,8 +314,11 @@ class ClusterSimulation {
     for (const auto& frontend : frontends_) {
       if (frontend->shown() != versions_)
         return fmt::format("{} does not show the models as they are", frontend->name());
-      if (frontend->shown_pipelines().size() != (options_.pipeline_share > 0 ? 1 : 0)) {
+      if (frontend->shown(EntryRole::kPipeline).size() != (options_.pipeline_share > 0 ? 1 : 0)) {
         return fmt::format("{} does not show the pipelines as they are", frontend->name());
+      }
+      if (frontend->shown(EntryRole::kTask).size() != (options_.task_share > 0 ? 1 : 0)) {
+        return fmt::format("{} does not show the tasks as they are", frontend->name());
       }
       if (frontend->connections() != 1 + workers_.size()) return fmt::format("{} lacks a link", frontend->name());
     }
@@ -325,6 +345,7 @@ class ClusterSimulation {
       frontend->stop_cancelling();
       std::vector<std::string> names = names_;
       if (options_.pipeline_share > 0) names.emplace_back(kSimulatedPipeline);
+      if (options_.task_share > 0) names.emplace_back(kSimulatedTask);
       for (const std::string& name : names) {
         ++expected;
         frontend->ask(name, kProbeSlo, expected, [&](uint64_t, const std::string& refusal) {
@@ -425,6 +446,9 @@ Result<ClusterSimulationReport> simulate_cluster(const ClusterSimulationOptions&
   }
   if (options.pipeline_share > 0 && workload.model_names().size() < 4) {
     return Status::invalid_argument("the pipeline needs four models");
+  }
+  if (options.task_share > 0 && workload.model_names().size() < 2) {
+    return Status::invalid_argument("the task needs two models");
   }
   FOLIOT_ASSIGN_OR_RETURN(auto models, make_models(options, workload, profiles));
   FOLIOT_ASSIGN_OR_RETURN(WorkloadArrivals arrivals, WorkloadArrivals::make(workload, options.seed));

@@ -51,6 +51,9 @@ struct ClusterSimulationOptions {
   // that half of the runs visit, a third that takes the second's outputs or else the first's, and
   // a fourth beside them.
   double pipeline_share = 0;
+  // So many of the others are calls of a task whose variants are the first two models, of one row to three, of which
+  // half ask for the second's accuracy.
+  double task_share = 0;
 
   Duration duration = Duration::seconds(8);
   RandomClusterFaults faults;

@@ -109,6 +109,33 @@ TEST(ClusterSimulationTest, RunsOfPipelinesEndOnceWhateverGoesWrong) {
   }
 }
 
+ClusterSimulationOptions with_tasks(uint64_t seed, uint32_t faults) {
+  ClusterSimulationOptions result = options(seed, faults);
+  result.task_share = 0.5;
+  return result;
+}
+
+TEST(ClusterSimulationTest, ServesCallsOfTasks) {
+  ClusterSimulationOptions quiet = with_tasks(1, 0);
+  quiet.frontend.cancelled = 0;
+  const ClusterTally requests = run(quiet).requests;
+  EXPECT_GT(requests.submitted, 1000u) << "a call has two rows in the mean";
+  EXPECT_GT(requests.served, requests.submitted * 95 / 100);
+}
+
+// Each row of a call has one end, by the one variant of the call, which is as accurate as was asked.
+// FOLIOT_TASK_CLUSTER_SEEDS: how many seeds.
+TEST(ClusterSimulationTest, CallsOfTasksEndOnceWhateverGoesWrong) {
+  const char* seeds = std::getenv("FOLIOT_TASK_CLUSTER_SEEDS");
+  const uint64_t count = seeds == nullptr ? 40 : std::stoull(seeds);
+  for (uint64_t seed = 1; seed <= count && !HasFailure(); ++seed) {
+    ClusterSimulationOptions calls = with_tasks(seed, kFaults);
+    if (seed % 2 == 0) calls.pipeline_share = 0.2;
+    if (seed % 3 == 0) calls.frontend.two_steps = 0.3;
+    run(calls);
+  }
+}
+
 // Two beside each other take seven tenths of what they take in turn.
 class OverlappingDurations : public FakeDurationModel {
  public:

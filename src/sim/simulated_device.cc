@@ -158,7 +158,7 @@ Status SimulatedDevice::run(const InferWork& work) {
 void SimulatedDevice::output(const InferWork& work) {
   if (!conditions_ || work.conditions == nullptr) return;
   for (uint32_t row = 0; row < work.action.rows.size(); ++row) {
-    work.conditions[row] = conditions_(work.action.rows[row]);
+    work.conditions->set(row, conditions_(work.action.rows[row]));
   }
 }
 

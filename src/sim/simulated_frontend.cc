@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "core/stage_visit.h"
+#include "core/task_info.h"
 #include "sim/cluster_nodes.h"
 #include "transport/peer_clock.h"
 
@@ -49,12 +50,14 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     std::shared_ptr<const ModelInfo> info;
     std::array<SimulatedOutput, 4> stages{};
     std::array<bool, 4> visited{};
+    std::shared_ptr<const TaskInfo> task;  // of a row of a task's call
   };
   bool submit(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end, const FirstStep& first = {}) {
     const Catalog::EntryPtr entry = catalog.find(model);
     if (entry == nullptr || entry->state != ModelState::kReady || free.empty()) return false;
     uint16_t consumers = 0;
     const PipelineInfo* pipeline = entry->info->pipeline.get();
+    if (entry->info->task != nullptr) return submit_call(entry->info->task, slo, tag, on_end, first);
     if (pipeline == nullptr && node.options_.two_steps > 0 && !first.held &&
         node.random_.uniform() < node.options_.two_steps) {
       consumers = static_cast<uint16_t>(1 + node.random_.below(2));
@@ -79,7 +82,45 @@ struct SimulatedFrontend::Process : private RequestOrigin {
                on_end,
                first.held ? first.input : own,
                {},
-               pipeline == nullptr ? nullptr : entry->info};
+               pipeline == nullptr ? nullptr : entry->info,
+               {},
+               {},
+               {}};
+    return send(request);
+  }
+  // The client's call ends with its first row.
+  bool submit_call(const std::shared_ptr<const TaskInfo>& task, Duration slo, uint64_t tag, const OnEnd& on_end,
+                   const FirstStep& first) {
+    const auto rows = static_cast<uint32_t>(1 + node.random_.below(3));
+    if (free.size() < rows) return false;
+    const TimePoint now = node.now();
+    Request request{.id = {},
+                    .model = {},
+                    .task = task->id,
+                    .requirements = {.accuracy = node.random_.below(2) == 0 ? 0.1 : 0.9},
+                    .call = RequestId(next_request),
+                    .call_rows = rows,
+                    .arrival = now,
+                    .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo};
+    for (uint32_t row = 0; row < rows; ++row) {
+      const uint32_t place = free.back();
+      free.pop_back();
+      request.id = RequestId(next_request++);
+      request.payload = PayloadHandle(place);
+      request.input = row == 0 ? first.held : PayloadReference();
+      Payload& payload = payloads[place];
+      payload = {};
+      payload.used = true;
+      payload.request = request;
+      payload.tag = tag;
+      if (row == 0) payload.on_end = on_end;
+      payload.input = request.input ? first.input : SimulatedInput{node.random_.next(), request.id.value(), 0};
+      payload.task = task;
+      send(request);
+    }
+    return true;
+  }
+  bool send(const Request& request) {
     const bool labelled = node.random_.uniform() < node.options_.labelled;
     const bool cancelled = node.random_.uniform() < node.cancelled_;
     ++node.tally_.submitted;
@@ -135,9 +176,24 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     if (completion.outputs) return;
     checker.require(node.now() <= payload.request.deadline, "an answer after its deadline counts as served");
     if (payload.info != nullptr) return check_run(payload, completion);
-    checker.require(payload.output.content == payload.content, "an answer is of another version than was asked for");
+    const uint64_t content = payload.task == nullptr ? payload.content : content_of_variant(payload, completion);
+    checker.require(payload.output.content == content, "an answer is of another version than was asked for");
     checker.require(payload.output.input == input_hash(payload.input), "an answer is of another request's inputs");
     checker.require(payload.output.action == completion.action.value(), "an answer has another action's outputs");
+  }
+  // It is as accurate as was asked, and the same for all rows of the call.
+  uint64_t content_of_variant(const Payload& payload, const Completion& completion) {
+    ClusterChecker& checker = node.world_.checker;
+    const TaskVariant* variant = payload.task->find(completion.model);
+    if (variant == nullptr) {
+      checker.fail("a task's answer names no variant of it");
+      return 0;
+    }
+    checker.require(variant->accuracy >= payload.request.requirements.accuracy,
+                    "a variant is less accurate than asked");
+    const ModelId chosen = chosen_of_calls.try_emplace(payload.request.call, completion.model).first->second;
+    checker.require(chosen == completion.model, "rows of one call have several variants");
+    return content_hash(*variant->model);
   }
   // Each stage was computed once, by the version of its model that the run began with, on what the
   // stages before it computed; the second was visited if its condition held.
@@ -203,6 +259,7 @@ struct SimulatedFrontend::Process : private RequestOrigin {
   VirtualLinkLoop links;
   std::vector<Payload> payloads;
   std::vector<uint32_t> free;
+  std::map<RequestId, ModelId> chosen_of_calls;  // of tasks, by their first rows
   uint64_t next_request = 1;
 };
 
@@ -261,10 +318,10 @@ ModelVersions SimulatedFrontend::shown() const {
   return shown;
 }
 
-std::set<std::string> SimulatedFrontend::shown_pipelines() const {
+std::set<std::string> SimulatedFrontend::shown(EntryRole role) const {
   std::set<std::string> shown;
   for (const auto& [name, entry] : processes_.back()->catalog.snapshot()) {
-    if (entry->state == ModelState::kReady && entry->role == EntryRole::kPipeline) shown.insert(name);
+    if (entry->state == ModelState::kReady && entry->role == role) shown.insert(name);
   }
   return shown;
 }

@@ -51,6 +51,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
     drivers.drive(worker);
     link.add_observer(*this);
     link.offer_pipelines(of.options_.pipelines);
+    link.offer_tasks(of.options_.tasks);
     link.start({&worker}, fmt::format("0.0.0.0:{}", kPort), links);
     links.listen(kPort);
   }

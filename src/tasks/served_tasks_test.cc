@@ -160,5 +160,39 @@ TEST(TaskInterfaceTest, NamesEveryDifference) {
   EXPECT_EQ(difference([](ModelInfo& m) { m.buckets.push_back(Bucket{{{"n", 3}}}); }), "has other buckets");
 }
 
+TEST_F(ServedTasksTest, AnotherDefinitionIsForNewCalls) {
+  served_->serve({digits()});
+  put(classifier("int8"));
+  const auto call = shown().info;
+  TaskSpec changed = digits();
+  changed.variants[0].accuracy = 0.8;
+  EXPECT_TRUE(served_->replace({changed}).empty());
+  EXPECT_EQ(shown().info->task->variants[0].accuracy, 0.8);
+  EXPECT_EQ(call->task->variants[0].accuracy, 0.9);
+  EXPECT_THAT(registered(), ElementsAre(ServedTaskId(1), ServedTaskId(2)));
+}
+
+TEST_F(ServedTasksTest, ADefinitionThatCannotBeServedKeepsTheOneBefore) {
+  served_->serve({digits()});
+  put(classifier("int8"));
+  TaskSpec broken = digits();
+  broken.status = Status::invalid_argument("digits/task.toml:3: what");
+  EXPECT_THAT(served_->replace({broken}), ElementsAre(HasSubstr("task.toml:3: what")));
+  EXPECT_EQ(shown().state, ModelState::kReady);
+  EXPECT_THAT(shown().reason, HasSubstr("not taken yet: digits/task.toml:3: what"));
+  EXPECT_TRUE(served_->replace({digits()}).empty());
+  EXPECT_THAT(shown().reason, testing::Not(HasSubstr("not taken")));
+}
+
+TEST_F(ServedTasksTest, TasksComeAndGo) {
+  put(classifier("int8"));
+  served_->serve({});
+  EXPECT_TRUE(served_->replace({digits()}).empty());
+  EXPECT_EQ(shown().state, ModelState::kReady);
+  EXPECT_TRUE(served_->replace({}).empty());
+  EXPECT_EQ(catalog_.find("digits"), nullptr);
+  EXPECT_TRUE(registered().empty());
+}
+
 }  // namespace
 }  // namespace foliot

@@ -66,13 +66,12 @@ Status read_table(const toml::table& table, const ReadAccuracies& read_accuracie
   TomlReader reader(table, spec.file);
   reader.positive("default_slo", spec.default_slo);
   reader.share("accuracy", spec.accuracy);
-  std::string file;
-  reader.text("accuracies", file);
+  reader.text("accuracies", spec.accuracies_file);
   std::vector<TomlReader> variants = reader.tables("variant");
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   Accuracies accuracies;
-  if (!file.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(accuracies, read_accuracies(file));
+  if (!spec.accuracies_file.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(accuracies, read_accuracies(spec.accuracies_file));
   }
   for (TomlReader& variant : variants) FOLIOT_RETURN_IF_ERROR(read_variant(variant, accuracies, spec));
   FOLIOT_RETURN_IF_ERROR(check_variants(reader, spec));
@@ -145,6 +144,7 @@ TaskSpec read_task(const std::string& name, const fs::path& file) {
   const Result<toml::table> table = read_toml_file(file);
   const ReadAccuracies read = [&](const std::string& other) { return read_accuracies_in(file.parent_path(), other); };
   spec.status = table.ok() ? read_table(*table, read, spec) : table.status();
+  if (table.ok()) spec.content = content_hash(*table);
   return spec;
 }
 

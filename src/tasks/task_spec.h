@@ -28,14 +28,18 @@ namespace foliot {
 struct VariantSpec {
   std::string model;
   double accuracy = 0;
+
+  bool operator==(const VariantSpec&) const = default;
 };
 
 struct TaskSpec {
   std::string name;
-  std::string file;  // for messages
-  Status status;     // not ok: why it cannot be served
+  std::string file;     // for messages
+  std::string content;  // a hash of what the file says; empty: unknown
+  Status status;        // not ok: why it cannot be served
   std::optional<Duration> default_slo;
   double accuracy = 0;
+  std::string accuracies_file;        // in the task's folder; empty: it names none
   std::vector<VariantSpec> variants;  // each model once, by accuracy, ascending
 };
 

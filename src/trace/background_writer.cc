@@ -1,7 +1,9 @@
 #include "trace/background_writer.h"
 
 #include <optional>
+#include <utility>
 
+#include "base/check.h"
 #include "platform/clock.h"
 
 namespace foliot {
@@ -26,6 +28,28 @@ BackgroundWriter::~BackgroundWriter() {
   thread_.join();
 }
 
+void BackgroundWriter::add(const ActionRecord& action) {
+  ActionRecord alone = action;
+  alone.requests = {};
+  if (actions_.ring.full() || !action_rows_.push_all(action.requests)) {
+    actions_.dropped.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  FOLIOT_CHECK(actions_.ring.push(alone));
+}
+
+void BackgroundWriter::add_feedback(FeedbackRecord record) {
+  if (!feedback_.push(std::move(record))) feedback_dropped_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// `rows` outlives the record.
+ActionRecord BackgroundWriter::with_rows(ActionRecord action, BoundedArray<RequestId, kBatchSizeMax>& rows) {
+  rows.clear();
+  for (uint32_t i = 0; i < action.rows; ++i) rows.add(action_rows_.pop().value());
+  action.requests = {rows.begin(), rows.end()};
+  return action;
+}
+
 void BackgroundWriter::run() {
   while (!stopping_.load()) {
     write_waiting();
@@ -38,7 +62,11 @@ void BackgroundWriter::write_waiting() {
   if (const uint64_t dropped = requests_.dropped.exchange(0); dropped > 0) writer_->add_dropped_requests(dropped);
   if (const uint64_t dropped = actions_.dropped.exchange(0); dropped > 0) writer_->add_dropped_actions(dropped);
   while (const std::optional<RequestRecord> request = requests_.ring.pop()) writer_->add(*request);
-  while (const std::optional<ActionRecord> action = actions_.ring.pop()) writer_->add(*action);
+  BoundedArray<RequestId, kBatchSizeMax> rows;
+  while (const std::optional<ActionRecord> action = actions_.ring.pop()) writer_->add(with_rows(*action, rows));
+  if (const uint64_t dropped = feedback_dropped_.exchange(0); dropped > 0) writer_->add_dropped_feedback(dropped);
+  while (feedback_.consume([this](const FeedbackRecord& record) { writer_->add(record); })) {
+  }
   writer_->flush();
 }
 

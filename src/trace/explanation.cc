@@ -187,8 +187,7 @@ class Explainer {
   void say_returns() {
     if (request_.returns == 0) return;
     for (const ActionRecord& action : log_.actions()) {
-      const auto* end = action.requests.data() + action.rows;
-      if (action.done() || std::find(action.requests.data(), end, request_.id) == end) continue;
+      if (action.done() || std::ranges::count(action.requests, request_.id) == 0) continue;
       say("INFER {} was to carry it on device {}, and was refused at {} ({}): EXEC was expected at {} and had to begin "
           "by {}. It went back into the queue.\n",
           action.id.value(), action.device.value(), when(action.start), to_string(action.status),
@@ -261,6 +260,7 @@ class Explainer {
   void say_refusal() {
     switch (request_.refusal) {
       case Refusal::kUnmeetable:
+        if (request_.unmet != UnmetRequirement::kNone) return say_unmet();
         say("It was refused because even alone on an idle device it would have missed its deadline");
         break;
       case Refusal::kOverload:
@@ -288,6 +288,14 @@ class Explainer {
       say(", {} after its deadline", milliseconds(request_.earliest_completion - request_.deadline));
     }
     say(".\n");
+  }
+
+  // The log has no more of it; the answer named the nearest variant.
+  void say_unmet() {
+    const bool cost = request_.unmet == UnmetRequirement::kCost;
+    say("It was refused because no variant of task '{}' {}; its time was not the reason.\n", request_.task,
+        cost ? "that is as accurate as it asked for costs as little as it asked for"
+             : "that is served is as accurate as it asked for");
   }
 
   void say_where_the_time_went() {

@@ -102,6 +102,21 @@ TEST(Explanation, OfARefusalSaysWhyAndWhatWasPredicted) {
   EXPECT_THAT(text, Not(HasSubstr("Where the time went")));
 }
 
+TEST(Explanation, OfATaskThatNoVariantSatisfiesSaysSoAndNotThatTimeWasShort) {
+  History history;
+  history.task(ServedTaskId(3), "photos");
+  for (uint64_t id = 1; id <= 2; ++id) {
+    history.add({.id = RequestId(id), .model = kWarm, .task = ServedTaskId(3), .arrival = at(10), .deadline = at(60)});
+  }
+  history.refused(1, Refusal::kUnmeetable, 10, 0, UnmetRequirement::kCost);
+  history.refused(2, Refusal::kUnmeetable, 10, 0, UnmetRequirement::kAccuracy);
+  EXPECT_THAT(explain_in(history, 1), HasSubstr("no variant of task 'photos' that is as accurate as it asked for costs "
+                                                "as little as it asked for; its time was not the reason.\n"));
+  EXPECT_THAT(explain_in(history, 2), HasSubstr("no variant of task 'photos' that is served is as accurate as it asked "
+                                                "for; its time was not the reason.\n"));
+  for (uint64_t id = 1; id <= 2; ++id) EXPECT_THAT(explain_in(history, id), Not(HasSubstr("idle device")));
+}
+
 TEST(Explanation, OfOneThatExpiredSaysWhatRanInstead) {
   History history;
   history.load(1, kWarm, 0, 0, 5);

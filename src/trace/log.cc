@@ -21,12 +21,20 @@ const Record* find(const std::vector<Record>& records, RecordId id) {
   return found != records.end() && found->id == id ? &*found : nullptr;
 }
 
+RequestId order_of(const RequestRecord& record) { return record.id; }
+ActionId order_of(const ActionRecord& record) { return record.id; }
+TimePoint order_of(const FeedbackRecord& record) { return record.answered; }
+
 }  // namespace
 
 Result<Log> Log::read(const fs::path& folder) {
   Log log;
   FOLIOT_RETURN_IF_ERROR(log.read_records(folder, log.requests_));
   FOLIOT_RETURN_IF_ERROR(log.read_records(folder, log.actions_));
+  std::error_code error;
+  if (fs::exists(folder / fmt::format("{}.csv", LogFormat<FeedbackRecord>::kStem), error)) {
+    FOLIOT_RETURN_IF_ERROR(log.read_records(folder, log.feedback_));
+  }
   return log;
 }
 
@@ -40,7 +48,7 @@ Status Log::read_records(const fs::path& folder, std::vector<Record>& into) {
   std::error_code error;
   if (fs::exists(previous, error)) FOLIOT_RETURN_IF_ERROR(read_file(previous, into));
   FOLIOT_RETURN_IF_ERROR(read_file(folder / (stem + ".csv"), into));
-  std::sort(into.begin(), into.end(), [](const Record& a, const Record& b) { return a.id < b.id; });
+  std::ranges::stable_sort(into, {}, [](const Record& record) { return order_of(record); });
   return Status();
 }
 
@@ -66,7 +74,7 @@ Status Log::read_file(const fs::path& path, std::vector<Record>& into) {
       gaps_.push_back(fmt::format("{}:{}: {} {} are missing here: the writer could not keep up", path.string(), number,
                                   *dropped, LogFormat<Record>::kStem));
     } else {
-      Result<Record> record = LogFormat<Record>::parse(line, names_, *fields);
+      Result<Record> record = LogFormat<Record>::parse(line, memory_, *fields);
       if (!record.ok()) return record.status().with_context(fmt::format("{}:{}", path.string(), number));
       into.push_back(std::move(record).value());
     }

@@ -11,8 +11,8 @@
 
 #include "base/status.h"
 #include "core/ids.h"
-#include "trace/name_table.h"
 #include "trace/record.h"
+#include "trace/record_memory.h"
 
 namespace foliot {
 
@@ -25,6 +25,8 @@ class Log {
   // By id.
   const std::vector<RequestRecord>& requests() const { return requests_; }
   const std::vector<ActionRecord>& actions() const { return actions_; }
+  // By the time of the answer; none if the log has no feedback.
+  const std::vector<FeedbackRecord>& feedback() const { return feedback_; }
   // Null if the log has none of that id.
   const RequestRecord* request(RequestId id) const;
   const ActionRecord* action(ActionId id) const;
@@ -38,9 +40,10 @@ class Log {
   template <typename Record>
   Status read_file(const std::filesystem::path& path, std::vector<Record>& into);
 
-  NameTable names_;
+  RecordMemory memory_;
   std::vector<RequestRecord> requests_;
   std::vector<ActionRecord> actions_;
+  std::vector<FeedbackRecord> feedback_;
   std::vector<std::string> gaps_;
 };
 

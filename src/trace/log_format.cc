@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/bounded_array.h"
 #include "base/escaped_text.h"
 
 namespace foliot {
@@ -18,7 +19,9 @@ constexpr std::string_view kDropped = "# dropped ";
 
 // Of the first version of each file.
 template <typename Record>
-constexpr size_t kFieldsMin = std::is_same_v<Record, RequestRecord> ? 20 : 24;
+constexpr size_t kFieldsMin = std::is_same_v<Record, RequestRecord>  ? 20
+                              : std::is_same_v<Record, ActionRecord> ? 24
+                                                                     : 9;
 
 // The rows of an action as one field: their ids, separated by spaces.
 template <typename Record>
@@ -40,6 +43,30 @@ struct LabelBytes {
 template <typename Record>
 struct SelectionText {
   Record& request;
+};
+
+// Of feedback: text from outside, escaped.
+template <typename Text>
+struct OutsideText {
+  Text& text;
+};
+template <typename Text>
+OutsideText<Text> outside(Text& text) {
+  return {text};
+}
+// Of feedback: "NAME=PROBABILITY" of all models, without a number where it was not available; the
+// names of those that were asked; "NAME=LOSS" where it is known. Separated by spaces.
+template <typename Record>
+struct ModelProbabilities {
+  Record& feedback;
+};
+template <typename Record>
+struct ModelsAsked {
+  Record& feedback;
+};
+template <typename Record>
+struct ModelLosses {
+  Record& feedback;
 };
 
 // Every field of a record, in the order of the file: the one place that says what
@@ -71,6 +98,7 @@ void visit_request(Record& r, Visitor& visit) {
   visit("class", r.request_class);
   visit("task", r.task);
   visit("selection", SelectionText<Record>{r});
+  visit("unmet", r.unmet);
 }
 
 template <typename Record, typename Visitor>
@@ -102,6 +130,27 @@ void visit_action(Record& r, Visitor& visit) {
   visit("kind", r.kind);
 }
 
+template <typename Record, typename Visitor>
+void visit_feedback(Record& r, Visitor& visit) {
+  visit("id", outside(r.id));
+  visit("application", outside(r.application));
+  visit("policy", outside(r.policy));
+  visit("context", outside(r.context));
+  visit("answered_us", r.answered);
+  visit("observed_us", r.observed);
+  visit("probabilities", ModelProbabilities<Record>{r});
+  visit("asked", ModelsAsked<Record>{r});
+  visit("losses", ModelLosses<Record>{r});
+}
+
+template <typename Visitor>
+void visit_fields(const FeedbackRecord& r, Visitor& visit) {
+  visit_feedback(r, visit);
+}
+template <typename Visitor>
+void visit_fields(FeedbackRecord& r, Visitor& visit) {
+  visit_feedback(r, visit);
+}
 template <typename Visitor>
 void visit_fields(const RequestRecord& r, Visitor& visit) {
   visit_request(r, visit);
@@ -172,6 +221,7 @@ class FieldWriter {
     if (!time.is_infinite()) put(time - origin_);
   }
   void put(Refusal refusal) { to_ += refusal == Refusal::kNone ? "served" : to_string(refusal); }
+  void put(UnmetRequirement unmet) { to_ += to_string(unmet); }
   void put(ActionType type) { to_ += to_string(type); }
   void put(RequestClass request_class) { to_ += to_string(request_class); }
   void put(OutcomeStatus status) { to_ += to_string(status); }
@@ -185,7 +235,7 @@ class FieldWriter {
     if (quote) to_ += '"';
   }
   void put(const RowList<const ActionRecord>& list) {
-    for (uint32_t i = 0; i < list.action.rows; ++i) {
+    for (size_t i = 0; i < list.action.requests.size(); ++i) {
       if (i > 0) to_ += ' ';
       put(list.action.requests[i]);
     }
@@ -198,6 +248,37 @@ class FieldWriter {
   }
   void put(const LabelBytes<const RequestRecord>& of) {
     if (of.request.label != nullptr && of.request.label->bytes > 0) put(of.request.label->bytes);
+  }
+  void put(const OutsideText<const std::string>& of) { put(std::string_view(escaped(of.text))); }
+  void put(const ModelProbabilities<const FeedbackRecord>& of) {
+    std::string text;
+    for (const FeedbackRecord::Model& model : of.feedback.models) {
+      text += fmt::format("{}{}=", text.empty() ? "" : " ", list_name(model.name));
+      if (model.probability) text += fmt::format("{}", *model.probability);
+    }
+    put(std::string_view(text));
+  }
+  void put(const ModelsAsked<const FeedbackRecord>& of) {
+    std::string text;
+    for (const FeedbackRecord::Model& model : of.feedback.models) {
+      if (model.asked) text += (text.empty() ? "" : " ") + list_name(model.name);
+    }
+    put(std::string_view(text));
+  }
+  void put(const ModelLosses<const FeedbackRecord>& of) {
+    std::string text;
+    for (const FeedbackRecord::Model& model : of.feedback.models) {
+      if (model.loss) text += fmt::format("{}{}={}", text.empty() ? "" : " ", list_name(model.name), *model.loss);
+    }
+    put(std::string_view(text));
+  }
+  // Without the characters that separate items of a list.
+  static std::string list_name(std::string_view name) {
+    std::string text;
+    for (const char c : escaped(name)) {
+      text += c == ' ' ? "\\x20" : c == '=' ? "\\x3d" : std::string(1, c);
+    }
+    return text;
   }
   static char digit(int value) { return static_cast<char>('0' + value); }
 
@@ -221,7 +302,8 @@ bool parse_name(std::string_view text, Enum last, Enum& into) {
 // Takes field after field off a line; after the first that is wrong, none.
 class FieldReader {
  public:
-  FieldReader(std::string_view line, NameTable& names, size_t fields) : rest_(line), names_(names), left_(fields) {}
+  FieldReader(std::string_view line, RecordMemory& memory, size_t fields)
+      : rest_(line), memory_(memory), left_(fields) {}
 
   template <typename T>
   void operator()(std::string_view name, T&& value) {
@@ -308,22 +390,28 @@ class FieldReader {
     into = Refusal::kNone;
     return text == "served" || (text != "none" && parse_name(text, kRefusalLast, into));
   }
+  static bool get(std::string_view text, UnmetRequirement& into) {
+    return parse_name(text, kUnmetRequirementLast, into);
+  }
   static bool get(std::string_view text, RequestClass& into) { return parse_name(text, kRequestClassLast, into); }
   static bool get(std::string_view text, ActionType& into) { return parse_name(text, ActionType::kInfer, into); }
   static bool get(std::string_view text, OutcomeStatus& into) { return parse_name(text, kOutcomeStatusLast, into); }
   bool get(std::string_view text, std::string_view& into) {
-    into = names_.keep(text);
+    into = memory_.keep(text);
     return true;
   }
-  static bool get(std::string_view text, const RowList<ActionRecord>& list) {
+  bool get(std::string_view text, const RowList<ActionRecord>& list) {
     if (list.action.rows > kBatchSizeMax) return false;
-    uint32_t count = 0;
-    while (!text.empty() && count < list.action.rows) {
+    BoundedArray<RequestId, kBatchSizeMax> requests;
+    while (!text.empty() && requests.size() < list.action.rows) {
       const size_t end = std::min(text.find(' '), text.size());
-      if (!get(text.substr(0, end), list.action.requests[count++])) return false;
+      RequestId request;
+      if (!get(text.substr(0, end), request)) return false;
+      requests.add(request);
       text.remove_prefix(std::min(end + 1, text.size()));
     }
-    return text.empty() && count == list.action.rows;
+    if (requests.size() > 0) list.action.requests = memory_.keep({requests.begin(), requests.end()});
+    return text.empty() && requests.size() == list.action.rows;
   }
 
   static bool get(std::string_view text, const LabelText<RequestRecord>& of) {
@@ -350,8 +438,66 @@ class FieldReader {
     return true;
   }
 
+  static bool get(std::string_view text, const OutsideText<std::string>& of) {
+    std::optional<std::string> plain = plain_text(text);
+    if (!plain) return false;
+    of.text = *std::move(plain);
+    return true;
+  }
+  static bool get(std::string_view text, const ModelProbabilities<FeedbackRecord>& of) {
+    return for_each_item(text, [&](std::string name, std::string_view number) {
+      FeedbackRecord::Model& model = of.feedback.models.emplace_back(FeedbackRecord::Model{.name = std::move(name)});
+      return number.empty() || get_share(number, model.probability.emplace());
+    });
+  }
+  static bool get(std::string_view text, const ModelsAsked<FeedbackRecord>& of) {
+    return for_each_item(text, [&](const std::string& name, std::string_view number) {
+      FeedbackRecord::Model* model = find_model(of.feedback, name);
+      if (model != nullptr) model->asked = true;
+      return model != nullptr && number.empty();
+    });
+  }
+  static bool get(std::string_view text, const ModelLosses<FeedbackRecord>& of) {
+    return for_each_item(text, [&](const std::string& name, std::string_view number) {
+      FeedbackRecord::Model* model = find_model(of.feedback, name);
+      return model != nullptr && get_share(number, model->loss.emplace());
+    });
+  }
+  static FeedbackRecord::Model* find_model(FeedbackRecord& feedback, const std::string& name) {
+    const auto found = std::ranges::find(feedback.models, name, &FeedbackRecord::Model::name);
+    return found == feedback.models.end() ? nullptr : &*found;
+  }
+  static bool get_share(std::string_view text, double& into) {
+    return get_number(text, into) && into >= 0 && into <= 1;
+  }
+  // The separators of a list may be escaped, too.
+  static std::optional<std::string> plain_text(std::string_view text) {
+    std::string inner;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const std::string_view code = text.substr(i, 4);
+      const bool separator = code == "\\x20" || code == "\\x3d";
+      const bool pair = !separator && text[i] == '\\' && i + 1 < text.size();
+      inner += separator ? std::string(1, code == "\\x20" ? ' ' : '=') : std::string(text.substr(i, pair ? 2 : 1));
+      i += separator ? 3 : pair ? 1 : 0;
+    }
+    return unescaped(inner);
+  }
+  // "NAME" or "NAME=NUMBER" each, separated by spaces. False: one is wrong.
+  template <typename Take>
+  static bool for_each_item(std::string_view text, const Take& take) {
+    while (!text.empty()) {
+      const std::string_view item = text.substr(0, text.find(' '));
+      text.remove_prefix(std::min(item.size() + 1, text.size()));
+      const size_t equals = item.find('=');
+      std::optional<std::string> name = plain_text(item.substr(0, equals));
+      const std::string_view number = equals == std::string_view::npos ? "" : item.substr(equals + 1);
+      if (!name || !take(*std::move(name), number)) return false;
+    }
+    return true;
+  }
+
   std::string_view rest_;
-  NameTable& names_;
+  RecordMemory& memory_;
   size_t left_;  // fields
   bool at_end_ = false;
   std::string error_;
@@ -383,8 +529,8 @@ std::optional<size_t> LogFormat<Record>::fields_in(std::string_view given) {
 }
 
 template <typename Record>
-Result<Record> LogFormat<Record>::parse(std::string_view line, NameTable& names, size_t fields) {
-  FieldReader reader(line, names, fields);
+Result<Record> LogFormat<Record>::parse(std::string_view line, RecordMemory& memory, size_t fields) {
+  FieldReader reader(line, memory, fields);
   Record record;
   visit_fields(record, reader);
   FOLIOT_RETURN_IF_ERROR(reader.finish());
@@ -393,6 +539,7 @@ Result<Record> LogFormat<Record>::parse(std::string_view line, NameTable& names,
 
 template struct LogFormat<RequestRecord>;
 template struct LogFormat<ActionRecord>;
+template struct LogFormat<FeedbackRecord>;
 
 std::string dropped_line(uint64_t count) { return fmt::format("{}{}\n", kDropped, count); }
 

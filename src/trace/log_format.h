@@ -1,5 +1,5 @@
-// Log format: the form of a log on disk: two files of comma-separated values, one line
-// per record, the first line naming the fields.
+// Log format: the form of a log on disk: two files of comma-separated values, and a third if
+// there was feedback, one line per record, the first line naming the fields.
 //
 // Times are in microseconds with three decimals, so nothing is lost; instants
 // count from the log's origin. What there is none of is empty. A name with a comma
@@ -20,25 +20,27 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "trace/name_table.h"
 #include "trace/record.h"
+#include "trace/record_memory.h"
 
 namespace foliot {
 
-// Record: RequestRecord or ActionRecord.
+// Record: RequestRecord, ActionRecord or FeedbackRecord.
 template <typename Record>
 struct LogFormat {
   // The files are STEM.csv, and STEM.previous.csv with what came before.
-  static constexpr std::string_view kStem = std::is_same_v<Record, RequestRecord> ? "requests" : "actions";
+  static constexpr std::string_view kStem = std::is_same_v<Record, RequestRecord>  ? "requests"
+                                            : std::is_same_v<Record, ActionRecord> ? "actions"
+                                                                                   : "feedback";
   static std::string header();  // without the line's end
   // How many fields a log with this first line has; nullopt: it is no such log's, or a
   // later version's.
   static std::optional<size_t> fields_in(std::string_view header);
   // Appends the line and its end.
   static void append(const Record& record, TimePoint origin, std::string& to);
-  // The record holds views of `names`; of a line with `fields` fields. Errors:
+  // The record holds views of `memory`; of a line with `fields` fields. Errors:
   // kInvalidArgument saying which field is wrong.
-  static Result<Record> parse(std::string_view line, NameTable& names, size_t fields = SIZE_MAX);
+  static Result<Record> parse(std::string_view line, RecordMemory& memory, size_t fields = SIZE_MAX);
 };
 
 std::string dropped_line(uint64_t count);
@@ -46,6 +48,7 @@ std::optional<uint64_t> parse_dropped_line(std::string_view line);
 
 extern template struct LogFormat<RequestRecord>;
 extern template struct LogFormat<ActionRecord>;
+extern template struct LogFormat<FeedbackRecord>;
 
 }  // namespace foliot
 

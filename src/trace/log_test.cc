@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trace/background_writer.h"
@@ -89,8 +92,8 @@ TEST_F(LogTest, ABestEffortRequestHasNoDeadline) {
   std::string line;
   LogFormat<RequestRecord>::append(record, TimePoint(), line);
   line.pop_back();
-  NameTable names;
-  const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+  RecordMemory memory;
+  const auto parsed = LogFormat<RequestRecord>::parse(line, memory);
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->deadline, kNoTime);
   EXPECT_EQ(parsed->slo, std::nullopt);
@@ -102,8 +105,8 @@ TEST_F(LogTest, KeepsStrangeNamesAndTimesBeforeTheOrigin) {
   LogFormat<RequestRecord>::append(record, at(3), line);
   line.pop_back();
   EXPECT_THAT(line, testing::StartsWith("1,\"a,\"\"b\"\"?c\",0,-1999.993,"));
-  NameTable names;
-  const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+  RecordMemory memory;
+  const auto parsed = LogFormat<RequestRecord>::parse(line, memory);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_EQ(parsed->model, "a,\"b\"?c");
   EXPECT_EQ(parsed->arrival, TimePoint() - Duration::nanoseconds(1999993));
@@ -115,10 +118,10 @@ TEST_F(LogTest, KeepsWhatClientsCallTheirCalls) {
   record.label = std::make_shared<const CallLabel>(hostile);
   std::string line;
   LogFormat<RequestRecord>::append(record, TimePoint(), line);
-  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200,deadline,,\n"));
+  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200,deadline,,,\n"));
   line.pop_back();
-  NameTable names;
-  const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+  RecordMemory memory;
+  const auto parsed = LogFormat<RequestRecord>::parse(line, memory);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   ASSERT_NE(parsed->label, nullptr);
   EXPECT_EQ(*parsed->label, hostile);
@@ -132,11 +135,27 @@ TEST_F(LogTest, KeepsHowAnApplicationChose) {
     std::string line;
     LogFormat<RequestRecord>::append(record, TimePoint(), line);
     line.pop_back();
-    NameTable names;
-    const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+    RecordMemory memory;
+    const auto parsed = LogFormat<RequestRecord>::parse(line, memory);
     ASSERT_TRUE(parsed.ok()) << parsed.status().message();
     ASSERT_NE(parsed->label, nullptr);
     EXPECT_EQ(*parsed->label, label);
+  }
+}
+
+TEST_F(LogTest, KeepsWhichRequirementOfATaskWasUnmet) {
+  for (const UnmetRequirement each : {UnmetRequirement::kNone, UnmetRequirement::kAccuracy, UnmetRequirement::kCost}) {
+    History history;
+    history.request(1, kWarm, 10, 60);
+    history.refused(1, Refusal::kUnmeetable, 10, 0, each);
+    std::string line;
+    LogFormat<RequestRecord>::append(history.request_of(1), TimePoint(), line);
+    line.pop_back();
+    RecordMemory memory;
+    const auto parsed = LogFormat<RequestRecord>::parse(line, memory);
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    EXPECT_EQ(parsed->unmet, each);
+    EXPECT_FALSE(LogFormat<RequestRecord>::parse(line + "x", memory).ok());
   }
 }
 
@@ -145,8 +164,8 @@ TEST_F(LogTest, KeepsTheClass) {
     std::string line;
     LogFormat<RequestRecord>::append({.id = RequestId(1), .model = "m", .request_class = each}, TimePoint(), line);
     line.pop_back();
-    NameTable names;
-    const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+    RecordMemory memory;
+    const auto parsed = LogFormat<RequestRecord>::parse(line, memory);
     ASSERT_TRUE(parsed.ok()) << parsed.status().message();
     EXPECT_EQ(parsed->request_class, each);
   }
@@ -155,10 +174,10 @@ TEST_F(LogTest, KeepsTheClass) {
 TEST_F(LogTest, KeepsTheTask) {
   std::string line;
   LogFormat<RequestRecord>::append({.id = RequestId(1), .model = "m", .task = "a, b"}, TimePoint(), line);
-  EXPECT_THAT(line, testing::EndsWith(",deadline,\"a, b\",\n"));
+  EXPECT_THAT(line, testing::EndsWith(",deadline,\"a, b\",,\n"));
   line.pop_back();
-  NameTable names;
-  const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+  RecordMemory memory;
+  const auto parsed = LogFormat<RequestRecord>::parse(line, memory);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_EQ(parsed->task, "a, b");
 }
@@ -168,12 +187,12 @@ TEST_F(LogTest, RefusesIdsThatNoServerWrote) {
   std::string line;
   LogFormat<RequestRecord>::append(record, TimePoint(), line);
   line.resize(line.rfind(",,deadline") + 1);
-  NameTable names;
+  RecordMemory memory;
   const std::vector<std::string> ends{
       "\\n,2,deadline", "ab,1,deadline", "ab,,deadline", ",1,deadline", std::string(65, 'a') + ",65,deadline", ",,",
       ",,urgent"};
   for (const std::string& end : ends) {
-    EXPECT_FALSE(LogFormat<RequestRecord>::parse(line + end, names).ok()) << end;
+    EXPECT_FALSE(LogFormat<RequestRecord>::parse(line + end, memory).ok()) << end;
   }
 }
 
@@ -323,6 +342,135 @@ TEST_F(LogTest, IsWrittenInTheBackgroundAndNothingIsLostUncounted) {
     missing += std::stoull(gap.substr(gap.find(": ") + 2));
   }
   EXPECT_EQ(log->requests().size() + missing, kCount);
+}
+
+TEST_F(LogTest, ActionsInTheBackgroundKeepTheirRequests) {
+  std::vector<RequestId> requests;
+  for (uint64_t i = 1; i <= kBatchSizeMax; ++i) requests.emplace_back(i);
+  {
+    auto writer = BackgroundWriter::open(options_);
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    for (const uint32_t rows : {1U, kBatchSizeMax, 0U, 3U}) {
+      (*writer)->add(ActionRecord{
+          .id = ActionId(rows), .model = "m", .rows = rows, .requests = std::span(requests).first(rows), .kind = "k"});
+    }
+  }
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_EQ(log->actions().size(), 4u);
+  for (const ActionRecord& action : log->actions()) {
+    EXPECT_EQ(action.rows, action.id.value());
+    EXPECT_TRUE(std::ranges::equal(action.requests, std::span(requests).first(action.rows))) << action.rows;
+  }
+}
+
+TEST_F(LogTest, ActionsInTheBackgroundAreWrittenOrCounted) {
+  constexpr uint64_t kCount = 2 * BackgroundWriter::kActionRowsMax / kBatchSizeMax;
+  const std::vector<RequestId> requests(kBatchSizeMax, RequestId(7));
+  {
+    auto writer = BackgroundWriter::open(options_);
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    for (uint64_t id = 1; id <= kCount; ++id) {
+      (*writer)->add(ActionRecord{.id = ActionId(id), .model = "m", .rows = kBatchSizeMax, .requests = requests});
+    }
+  }
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  uint64_t missing = 0;
+  for (const std::string& gap : log->gaps()) missing += std::stoull(gap.substr(gap.find(": ") + 2));
+  EXPECT_EQ(log->actions().size() + missing, kCount);
+}
+
+FeedbackRecord feedback(const std::string& id, int64_t answered) {
+  return {.id = id,
+          .application = "a, b",
+          .policy = "exp3",
+          .context = "user \"7\"\n",
+          .answered = at(answered),
+          .observed = at(answered + 1),
+          .models = {{.name = "one = 1", .probability = 0.1, .asked = true, .loss = 1.0 / 3},
+                     {.name = "two\\x20", .probability = 0.9},
+                     {.name = "three"}}};
+}
+
+TEST_F(LogTest, KeepsFeedback) {
+  const FeedbackRecord record = feedback("id", 4);
+  std::string line;
+  LogFormat<FeedbackRecord>::append(record, TimePoint(), line);
+  line.pop_back();
+  RecordMemory memory;
+  const auto parsed = LogFormat<FeedbackRecord>::parse(line, memory);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message() << line;
+  EXPECT_EQ(*parsed, record) << line;
+}
+
+TEST_F(LogTest, FeedbackThatIsWrongIsNamed) {
+  std::string line;
+  LogFormat<FeedbackRecord>::append(feedback("id", 4), TimePoint(), line);
+  line.pop_back();
+  const auto message = [&](const std::string& from, const std::string& to) {
+    std::string changed = line;
+    changed.replace(changed.find(from), from.size(), to);
+    RecordMemory memory;
+    return LogFormat<FeedbackRecord>::parse(changed, memory).status().message();
+  };
+  EXPECT_THAT(message("=0.9", "=1.5"), HasSubstr("is no probabilities"));
+  EXPECT_THAT(message("=0.333", "=-0.333"), HasSubstr("is no losses"));
+  EXPECT_THAT(message("=0.333", "x=0.333"), HasSubstr("is no losses"));
+}
+
+TEST_F(LogTest, FeedbackHasAFileOnceThereIsSome) {
+  write_two_requests();
+  EXPECT_FALSE(fs::exists(folder_ / "feedback.csv"));
+  EXPECT_TRUE(Log::read(folder_)->feedback().empty());
+  {
+    auto writer = LogWriter::open(options_);
+    ASSERT_TRUE(writer.ok());
+    (*writer)->add(feedback("later", 9));
+    (*writer)->add(feedback("first", 6));
+    (*writer)->add_dropped_feedback(3);
+  }
+  auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_EQ(log->feedback().size(), 2u);
+  EXPECT_EQ(log->feedback()[0].id, "first");
+  EXPECT_THAT(log->gaps(), testing::ElementsAre(HasSubstr("3 feedback are missing")));
+  // A server that starts replaces it.
+  EXPECT_TRUE(LogWriter::open(options_).ok());
+  EXPECT_FALSE(fs::exists(folder_ / "feedback.csv"));
+}
+
+TEST_F(LogTest, FeedbackCountsForTheBound) {
+  LogOptions options = options_;
+  options.bytes_max = 100'000;
+  auto writer = LogWriter::open(options);
+  ASSERT_TRUE(writer.ok());
+  for (int i = 0; i < 5000; ++i) {
+    (*writer)->add(feedback("id", i));
+    if (i % 100 == 0) (*writer)->flush();
+  }
+  (*writer)->flush();
+  uint64_t bytes = 0;
+  for (const auto& file : fs::directory_iterator(folder_)) bytes += fs::file_size(file);
+  EXPECT_TRUE(fs::exists(folder_ / "feedback.previous.csv"));
+  EXPECT_LT(bytes, 200'000u);
+}
+
+TEST_F(LogTest, FeedbackInTheBackgroundComesFromAnyThread) {
+  {
+    auto writer = BackgroundWriter::open(options_);
+    ASSERT_TRUE(writer.ok());
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 3; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (int i = 0; i < 100; ++i) (*writer)->add_feedback(feedback(std::to_string(thread), 100 * thread + i));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  EXPECT_EQ(log->feedback().size(), 300u);
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ Result<std::unique_ptr<LogWriter>> LogWriter::open(const LogOptions& options) {
   }
   FOLIOT_ASSIGN_OR_RETURN(Stream requests, open_stream<RequestRecord>(options.folder));
   FOLIOT_ASSIGN_OR_RETURN(Stream actions, open_stream<ActionRecord>(options.folder));
+  for (const char* suffix : {".csv", ".previous.csv"}) {
+    fs::remove(options.folder / (std::string(LogFormat<FeedbackRecord>::kStem) + suffix), error);
+  }
   return std::unique_ptr<LogWriter>(new LogWriter(options, std::move(requests), std::move(actions)));
 }
 
@@ -45,6 +48,19 @@ LogWriter::~LogWriter() { flush(); }
 
 void LogWriter::add(const RequestRecord& request) { add_to(requests_, request); }
 void LogWriter::add(const ActionRecord& action) { add_to(actions_, action); }
+void LogWriter::add(const FeedbackRecord& record) {
+  if (Stream* stream = feedback()) return add_to(*stream, record);
+  ++feedback_dropped_;
+}
+
+LogWriter::Stream* LogWriter::feedback() {
+  if (feedback_) return &*feedback_;
+  Result<Stream> opened = open_stream<FeedbackRecord>(options_.folder);
+  if (!opened.ok()) return nullptr;
+  feedback_.emplace(std::move(opened).value());
+  if (const uint64_t dropped = std::exchange(feedback_dropped_, 0); dropped > 0) add_dropped_feedback(dropped);
+  return &*feedback_;
+}
 
 template <typename Record>
 void LogWriter::add_to(Stream& stream, const Record& record) {
@@ -55,13 +71,23 @@ void LogWriter::add_to(Stream& stream, const Record& record) {
 
 void LogWriter::add_dropped_requests(uint64_t count) { requests_.buffer += dropped_line(count); }
 void LogWriter::add_dropped_actions(uint64_t count) { actions_.buffer += dropped_line(count); }
+void LogWriter::add_dropped_feedback(uint64_t count) {
+  if (Stream* stream = feedback()) {
+    stream->buffer += dropped_line(count);
+  } else {
+    feedback_dropped_ += count;
+  }
+}
 
 void LogWriter::flush() {
   flush(requests_);
   flush(actions_);
-  if (requests_.file.size() + actions_.file.size() < options_.bytes_max / 2) return;
+  if (feedback_) flush(*feedback_);
+  const uint64_t feedback_bytes = feedback_ ? feedback_->file.size() : 0;
+  if (requests_.file.size() + actions_.file.size() + feedback_bytes < options_.bytes_max / 2) return;
   begin_anew(requests_);
   begin_anew(actions_);
+  if (feedback_) begin_anew(*feedback_);
 }
 
 void LogWriter::flush(Stream& stream) {

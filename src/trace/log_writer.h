@@ -1,8 +1,9 @@
 // LogWriter: writes records to a folder, at once or nearly so (log_format.h).
 //
-// Bounded: when the two files have grown to half of `bytes_max`, they become the
+// Bounded: when the files have grown to half of `bytes_max` together, they become the
 // previous ones, in place of those before, and new ones begin; so the latest
-// records are kept, and at least half of the bound of them.
+// records are kept, and at least half of the bound of them. The file of feedback is there
+// once there was some.
 //
 // A record that the disk does not take is dropped, and the file has the number of
 // dropped records at that place.
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -41,9 +43,11 @@ class LogWriter : public RecordSink {
 
   void add(const RequestRecord& request) override;
   void add(const ActionRecord& action) override;
+  void add(const FeedbackRecord& feedback);
   // `count` records were dropped before they came here.
   void add_dropped_requests(uint64_t count);
   void add_dropped_actions(uint64_t count);
+  void add_dropped_feedback(uint64_t count);
   // Hands what was added to the operating system.
   void flush();
 
@@ -64,12 +68,15 @@ class LogWriter : public RecordSink {
   static Result<Stream> open_stream(const std::filesystem::path& folder);
   template <typename Record>
   void add_to(Stream& stream, const Record& record);
+  Stream* feedback();  // null: its file cannot be made
   static void flush(Stream& stream);
   static void begin_anew(Stream& stream);
 
   LogOptions options_;
   Stream requests_;
   Stream actions_;
+  std::optional<Stream> feedback_;  // nullopt: there was none yet
+  uint64_t feedback_dropped_ = 0;   // while its file could not be made
 };
 
 }  // namespace foliot

@@ -1,21 +1,22 @@
 // RequestRecord and ActionRecord: the records of a log, one for each request and each
 // action (at least the fields of Clockwork's own logs), and the port through which they
-// are kept.
+// are kept. Those of feedback are in core/feedback_record.h.
 //
 // Instants are of the clock of the loop that was recorded; in a log they count
 // from its origin. An infinite instant means that there is none.
 #ifndef FOLIOT_TRACE_RECORD_H_
 #define FOLIOT_TRACE_RECORD_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/time.h"
 #include "core/action.h"
 #include "core/call_label.h"
+#include "core/feedback_record.h"
 #include "core/ids.h"
 #include "core/request.h"
 
@@ -37,8 +38,9 @@ struct RequestRecord {
   bool cold_start = false;       // its model was loaded nowhere when it arrived
   uint32_t returns = 0;          // how often a worker refused the action that carried it
   Refusal refusal = Refusal::kNone;
-  TimePoint departure = kNoTime;            // when it was answered or refused
-  TimePoint earliest_completion = kNoTime;  // of a refusal, as predicted; none: unknown
+  UnmetRequirement unmet = UnmetRequirement::kNone;  // of a refusal of a task's call
+  TimePoint departure = kNoTime;                     // when it was answered or refused
+  TimePoint earliest_completion = kNoTime;           // of a refusal, as predicted; none: unknown
   // The LOAD that brought its model, where that ended after it had arrived.
   std::optional<ActionId> load;
   // The last INFER that carried it, where one did:
@@ -85,7 +87,7 @@ struct ActionRecord {
   Duration output_duration;
   TimePoint output_end = kNoTime;
   uint32_t rows = 0;
-  std::array<RequestId, kBatchSizeMax> requests;  // the first `rows`
+  std::span<const RequestId> requests{};  // so many; owned by the maker of the record
   // Of any type:
   std::string_view kind;  // of the device; owned by the maker of the record; empty: an earlier version's log
 

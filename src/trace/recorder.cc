@@ -61,6 +61,7 @@ void Recorder::on_completion(const Completion& completion, TimePoint /*now*/) {
   if (found->second.queued) --queued_;
   RequestRecord& record = found->second.record;
   record.refusal = completion.refusal;
+  record.unmet = completion.unmet;
   record.departure = completion.finished;
   if (completion.earliest_completion != TimePoint()) record.earliest_completion = completion.earliest_completion;
   if (completion.batch_size > 0) {
@@ -163,6 +164,7 @@ void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoin
     --executor.count;
   }
   const OpenAction& open = found->second;
+  BoundedArray<RequestId, kBatchSizeMax> requests;  // of the record
   ActionRecord record{.id = action.id,
                       .type = action.type,
                       .device = action.device,
@@ -187,7 +189,9 @@ void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoin
     record.input_duration = outcome.input_duration;
     record.output_duration = outcome.output_duration;
     if (outcome.done()) record.output_end = outcome.output_end;
-    for (const BatchRows::Row& row : action.rows) record.requests[record.rows++] = row.request;
+    for (const BatchRows::Row& row : action.rows) requests.add(row.request);
+    record.rows = requests.size();
+    record.requests = {requests.begin(), requests.end()};
     // These come back into the queue, or are refused at once.
     const bool began = outcome.done() || outcome.status == OutcomeStatus::kFailed;
     const bool refused = !began && outcome.status != OutcomeStatus::kModelError;

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "trace/log.h"
 #include "trace/log_writer.h"
+#include "trace/record_memory.h"
 #include "trace/recorder.h"
 
 namespace foliot {
@@ -33,9 +34,15 @@ inline TimePoint at(int64_t milliseconds) { return TimePoint() + Duration::milli
 class RecordList : public RecordSink {
  public:
   void add(const RequestRecord& request) override { requests.push_back(request); }
-  void add(const ActionRecord& action) override { actions.push_back(action); }
+  void add(const ActionRecord& action) override {
+    actions.push_back(action);
+    actions.back().requests = memory_.keep(action.requests);
+  }
   std::vector<RequestRecord> requests;
   std::vector<ActionRecord> actions;
+
+ private:
+  RecordMemory memory_;
 };
 
 class History {
@@ -92,9 +99,11 @@ class History {
   }
   void served(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kNone); }
   void late(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kLate); }
-  void refused(uint64_t id, Refusal reason, int64_t now, int64_t earliest_completion = 0) {
+  void refused(uint64_t id, Refusal reason, int64_t now, int64_t earliest_completion = 0,
+               UnmetRequirement unmet = UnmetRequirement::kNone) {
     Completion completion = completion_of(id, now);
     completion.refusal = reason;
+    completion.unmet = unmet;
     completion.earliest_completion = at(earliest_completion);
     recorder_.on_completion(completion, at(now));
   }

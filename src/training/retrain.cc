@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "container/container_launch.h"
 #include "container/temporary_folder.h"
+#include "personal/personal_file.h"
 #include "personal/personal_version.h"
 #include "personal/training_data.h"
 #include "platform/clock.h"
@@ -205,6 +206,11 @@ Result<std::string> retrain(const fs::path& folder, const fs::path& state, const
                             const std::function<void(std::string_view)>& on_line) {
   if (!options.spark.empty() && !options.trainer.empty()) {
     return Status::invalid_argument("a trainer of your own cannot run on Spark; leave --spark or --trainer out");
+  }
+  if (const PersonalSpec spec = read_personal(folder); spec.features) {
+    return Status::invalid_argument(
+        fmt::format("{}: model '{}' computes its features: train that one; weights follow from observations",
+                    folder.string(), spec.features->model));
   }
   FOLIOT_ASSIGN_OR_RETURN(const uint64_t highest, highest_version(folder));
   FOLIOT_ASSIGN_OR_RETURN(const PersonalVersion before, PersonalVersion::open(folder / fmt::to_string(highest)));

@@ -50,6 +50,11 @@ std::string_view to_string(MessageType type) {
     case MessageType::kPipelines: return "PIPELINES";
     case MessageType::kVisits: return "VISITS";
     case MessageType::kDiscard: return "DISCARD";
+    case MessageType::kTasks: return "TASKS";
+    case MessageType::kHomeOffer: return "HOME_OFFER";
+    case MessageType::kHomes: return "HOMES";
+    case MessageType::kHomeCall: return "HOME_CALL";
+    case MessageType::kHomeReply: return "HOME_REPLY";
   }
   FOLIOT_CHECK(false);
 }
@@ -118,6 +123,7 @@ Status decode(const Frame& frame, Leave& message) { return read(frame, message);
 void encode(const Admission& message, WireBytes& bytes) { write(MessageType::kAdmission, message, bytes); }
 void encode(const Models& message, WireBytes& bytes) { write(MessageType::kModels, message, bytes); }
 void encode(const Pipelines& message, WireBytes& bytes) { write(MessageType::kPipelines, message, bytes); }
+void encode(const Tasks& message, WireBytes& bytes) { write(MessageType::kTasks, message, bytes); }
 void encode(const Workers& message, WireBytes& bytes) { write(MessageType::kWorkers, message, bytes); }
 void encode(const Request& message, WireBytes& bytes) { write(MessageType::kRequest, message, bytes); }
 void encode(const Label& message, WireBytes& bytes) { write(MessageType::kLabel, message, bytes); }
@@ -132,6 +138,7 @@ void encode(const Statistics& message, WireBytes& bytes) { write(MessageType::kS
 Status decode(const Frame& frame, Admission& message) { return read(frame, message); }
 Status decode(const Frame& frame, Models& message) { return read(frame, message); }
 Status decode(const Frame& frame, Pipelines& message) { return read(frame, message); }
+Status decode(const Frame& frame, Tasks& message) { return read(frame, message); }
 Status decode(const Frame& frame, Workers& message) { return read(frame, message); }
 Status decode(const Frame& frame, Request& message) { return read(frame, message); }
 Status decode(const Frame& frame, Label& message) { return read(frame, message); }
@@ -154,5 +161,17 @@ Status decode(const Frame& frame, Fetch& message) { return read(frame, message);
 Status decode(const Frame& frame, Inputs& message) { return read(frame, message); }
 Status decode(const Frame& frame, Outputs& message) { return read(frame, message); }
 Status decode(const Frame& frame, Consumed& message) { return read(frame, message); }
+
+// ---- Home link ----
+
+void encode(const HomeOffer& message, WireBytes& bytes) { write(MessageType::kHomeOffer, message, bytes); }
+void encode(const Homes& message, WireBytes& bytes) { write(MessageType::kHomes, message, bytes); }
+void encode(const HomeCall& message, WireBytes& bytes) { write(MessageType::kHomeCall, message, bytes); }
+void encode(const HomeReply& message, WireBytes& bytes) { write(MessageType::kHomeReply, message, bytes); }
+
+Status decode(const Frame& frame, HomeOffer& message) { return read(frame, message); }
+Status decode(const Frame& frame, Homes& message) { return read(frame, message); }
+Status decode(const Frame& frame, HomeCall& message) { return read(frame, message); }
+Status decode(const Frame& frame, HomeReply& message) { return read(frame, message); }
 
 }  // namespace foliot

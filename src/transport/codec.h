@@ -46,6 +46,7 @@ void encode(const Statistics& message, WireBytes& bytes);
 void encode(const Leave& message, WireBytes& bytes);
 void encode(const Admission& message, WireBytes& bytes);
 void encode(const Pipelines& message, WireBytes& bytes);
+void encode(const Tasks& message, WireBytes& bytes);
 void encode(const Workers& message, WireBytes& bytes);
 void encode(const Attach& message, WireBytes& bytes);
 void encode(const Fetch& message, WireBytes& bytes);
@@ -56,6 +57,10 @@ void encode(const Withdrawal& message, WireBytes& bytes);
 void encode(const Naming& message, WireBytes& bytes);
 void encode(const Release& message, WireBytes& bytes);
 void encode(const Consumed& message, WireBytes& bytes);
+void encode(const HomeOffer& message, WireBytes& bytes);
+void encode(const Homes& message, WireBytes& bytes);
+void encode(const HomeCall& message, WireBytes& bytes);
+void encode(const HomeReply& message, WireBytes& bytes);
 
 // Each reads the body of a frame of its type. Errors: kInvalidArgument if it is not
 // exactly one such message with every field in its range. Lists are limited by
@@ -80,6 +85,7 @@ Status decode(const Frame& frame, Statistics& message);
 Status decode(const Frame& frame, Leave& message);
 Status decode(const Frame& frame, Admission& message);
 Status decode(const Frame& frame, Pipelines& message);
+Status decode(const Frame& frame, Tasks& message);
 Status decode(const Frame& frame, Workers& message);
 Status decode(const Frame& frame, Attach& message);
 Status decode(const Frame& frame, Fetch& message);
@@ -90,6 +96,10 @@ Status decode(const Frame& frame, Withdrawal& message);
 Status decode(const Frame& frame, Naming& message);
 Status decode(const Frame& frame, Release& message);
 Status decode(const Frame& frame, Consumed& message);
+Status decode(const Frame& frame, HomeOffer& message);
+Status decode(const Frame& frame, Homes& message);
+Status decode(const Frame& frame, HomeCall& message);
+Status decode(const Frame& frame, HomeReply& message);
 
 }  // namespace foliot
 

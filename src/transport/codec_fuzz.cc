@@ -52,9 +52,14 @@ class Listener : public Session {
       case MessageType::kLabel: return read_twice<Label>(frame);
       case MessageType::kUnserved: return read_twice<Unserved>(frame);
       case MessageType::kPipelines: return read_twice<Pipelines>(frame);
+      case MessageType::kTasks: return read_twice<Tasks>(frame);
       case MessageType::kVisits: return read_twice<Visits>(frame);
       case MessageType::kDiscard: return read_twice<Discard>(frame);
       case MessageType::kConsumed: return read_twice<Consumed>(frame);
+      case MessageType::kHomeOffer: return read_twice<HomeOffer>(frame);
+      case MessageType::kHomes: return read_twice<Homes>(frame);
+      case MessageType::kHomeCall: return read_twice<HomeCall>(frame);
+      case MessageType::kHomeReply: return read_twice<HomeReply>(frame);
     }
     FOLIOT_CHECK(false);
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 namespace foliot {
@@ -56,6 +57,7 @@ Action infer(uint32_t rows) {
 Completion completion() {
   return {.id = RequestId(1),
           .model = ModelId(2),
+          .task = ServedTaskId(17),
           .payload = PayloadHandle(3),
           .refusal = Refusal::kLate,
           .detail = "too late by far",
@@ -72,6 +74,16 @@ Completion completion() {
           .action = ActionId(13),
           .device = DeviceId(14),
           .stages = {{0, ActionId(13), DeviceId(14)}, {31, ActionId(15), DeviceId(16)}}};
+}
+
+Request task_request() {
+  return {.id = RequestId(2),
+          .model = {},
+          .task = ServedTaskId(3),
+          .requirements = {.accuracy = 0.5, .cost_nanodollars_most = 4},
+          .call = RequestId(1),
+          .call_rows = 5,
+          .deadline = at(6)};
 }
 
 VisitOrder visit_order() {
@@ -147,6 +159,11 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                            .ready = at(4)},
                    MessageType::kOutcome);
   check_round_trip(Outcome{.action = ActionId(1), .failed_rows = RowSet(0x8000000000000005)}, MessageType::kOutcome);
+  Outcome large{.action = ActionId(1), .failed_rows = RowSet(5)};
+  large.failed_rows.set(kBatchSizeMax - 1);
+  large.unfed_rows.set(64);
+  large.conditions.set(kBatchSizeMax - 1, 9);
+  check_round_trip(large, MessageType::kOutcome);
   check_round_trip(Outcome{.action = ActionId(1), .unfed_rows = RowSet(6), .conditions = {0, 3, 0, 255}},
                    MessageType::kOutcome);
   check_round_trip(Visits{ActionId(1), {{0, visit_order()}, {7, {}}}}, MessageType::kVisits);
@@ -154,6 +171,10 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Models{{model()}}, MessageType::kModels);
   check_round_trip(Pipelines{{{PipelineId(1), "animals", {"[[stage]]", "", "name = 'a'"}}, {{}, "birds", {}}}},
                    MessageType::kPipelines);
+  check_round_trip(
+      Tasks{{{ServedTaskId(1), "digits", {"[[variant]]", "model = 'a'"}, {"a = 0.5"}}, {{}, "letters", {}}}},
+      MessageType::kTasks);
+  check_round_trip(task_request(), MessageType::kRequest);
   check_round_trip(Request{.id = RequestId(1),
                            .model = ModelId(2),
                            .pipeline = PipelineId(12),
@@ -197,6 +218,20 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                    MessageType::kOutputs);
   check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), {}, {}, "it is gone"}, MessageType::kOutputs);
   check_round_trip(Consumed{PayloadHandle(1), 2}, MessageType::kConsumed);
+  check_round_trip(HomeOffer{"one", "one:1"}, MessageType::kHomeOffer);
+  check_round_trip(Homes{3, {{"one", "one:1"}, {"two", "two:1"}}}, MessageType::kHomes);
+  check_round_trip(HomeCall{.id = 1,
+                            .epoch = 2,
+                            .kind = HomeCallKind::kPull,
+                            .changes = true,
+                            .model = "films",
+                            .user = 3,
+                            .timeout = ns(4),
+                            .digests = {{3, 1, 2, 9}},
+                            .caller = "one",
+                            .bytes = bytes},
+                   MessageType::kHomeCall);
+  check_round_trip(HomeReply{1, HomeOutcome::kBehind, {3, 4}, bytes}, MessageType::kHomeReply);
 }
 
 TEST(CodecTest, FieldsArriveWhereTheyLeft) {
@@ -221,6 +256,14 @@ TEST(CodecTest, FieldsArriveWhereTheyLeft) {
   EXPECT_EQ(models.models[0].outputs[0].labels, (std::vector<std::string>{"bad", "good"}));
   EXPECT_FALSE(models.models[0].outputs[0].bound);
   EXPECT_EQ(models.models[0].outputs[1].bound, (RowBound{{4}, 100}));
+  bytes.clear();
+  encode(task_request(), bytes);
+  Request request;
+  ASSERT_TRUE(decode(frame_of(bytes), request).ok());
+  EXPECT_EQ(request.task, ServedTaskId(3));
+  EXPECT_EQ(request.requirements, task_request().requirements);
+  EXPECT_EQ(request.call, RequestId(1));
+  EXPECT_EQ(request.call_rows, 5u);
   bytes.clear();
   encode(Naming{ModelId(1), ModelId(2)}, bytes);
   Naming naming;
@@ -285,6 +328,26 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Label{RequestId(1), {std::string(kCallLabelBytesMax + 1, 'a'), 100}}));
   EXPECT_FALSE(accepted(Label{RequestId(1), {"order-17", 7}}));
   EXPECT_FALSE(accepted(Label{RequestId(1), {"", 0}}));
+}
+
+TEST(CodecTest, RefusesRequirementsThatCannotBe) {
+  const auto accepted_with = [](auto change) {
+    Request request = task_request();
+    change(request);
+    return accepted(request);
+  };
+  EXPECT_TRUE(accepted_with([](Request&) {}));
+  for (const double accuracy : {-0.1, 1.1, std::nan("")}) {
+    EXPECT_FALSE(accepted_with([&](Request& r) { r.requirements.accuracy = accuracy; })) << accuracy;
+  }
+  EXPECT_FALSE(accepted_with([](Request& r) { r.requirements.cost_nanodollars_most = -1; }));
+  EXPECT_FALSE(accepted_with([](Request& r) { r.call_rows = 0; }));
+  EXPECT_FALSE(accepted_with([](Request& r) { r.pipeline = PipelineId(1); }));
+  EXPECT_FALSE(accepted(Tasks{{{{}, "b", {}}, {{}, "a", {}}}}));
+  EXPECT_FALSE(accepted(Tasks{{{{}, "", {}}}}));
+  const std::vector<std::string> lines(kDefinitionLinesMax + 1);
+  EXPECT_FALSE(accepted(Tasks{{{{}, "a", lines}}}));
+  EXPECT_FALSE(accepted(Tasks{{{{}, "a", {}, lines}}}));
 }
 
 TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {
@@ -354,7 +417,7 @@ TEST(CodecTest, RefusesAModelThatCannotBe) {
   EXPECT_TRUE(accepted_with([](ModelInfo&) {}));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.name.clear(); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].batch_sizes = {1, 8, 2}; }));
-  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].batch_sizes = {1, 2, 65}; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].batch_sizes = {1, 2, kBatchSizeMax + 1}; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets.clear(); }));
   EXPECT_TRUE(accepted_with([](ModelInfo& m) { m.runnables[0].operator_ends = {0, 0.5, 1}; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].operator_ends = {0.6, 0.5, 1}; }));

@@ -5,17 +5,23 @@
 // (transport/clock_offset.h).
 //
 //   action link, a worker and the controller:
-//     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Unserved..., Pipelines..., Leave
+//     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Unserved..., Pipelines...,
+//                                                 Tasks...,
+//                                                 Leave
 //     controller  Pong...,               Welcome, Visits, Action..., Naming..., Release..., Workers..., Discard...
 //   request link, a client (a front end, a load generator) and the controller:
-//     client                             Ping..., Label, Request..., Cancel..., StatisticsRequest...
-//     controller  Admission, Models..., Pipelines..., Unserved..., Workers..., Pong..., Completion..., Statistics...
+//     client                             Ping..., Label, Request..., Cancel..., StatisticsRequest..., HomeOffer
+//     controller  Admission, Models..., Pipelines..., Tasks..., Unserved..., Workers..., Pong..., Completion...,
+//                 Statistics..., Homes...
 //   data link, a client and a worker, past the controller:
 //     client      Attach, Ping..., Inputs..., Consumed...
 //     worker              Pong..., Fetch..., Outputs...
 //   holder link, a worker and another that holds outputs of which it is to make inputs:
 //     worker      Ping..., Fetch...
 //     holder      Pong..., Inputs...
+//   home link, a front end that keeps users of personal models and another:
+//     caller      Ping..., HomeCall...
+//     home        Pong..., HomeReply...
 //
 // A worker offers models and withdraws them as its repository changes; a change takes
 // effect when all workers have made it. It runs what it has withdrawn until it is
@@ -36,6 +42,9 @@
 // visit, which the worker of that visit holds until the controller sends it Discard. Outputs
 // that the client may get are sent to it, and count with the completion of the run.
 //
+// A request may name a task in place of a model, and say what it needs. The controller chooses the model, for all
+// rows of a call, and names it in each Completion.
+//
 // Either side may send Goodbye, with the reason, before it closes.
 #ifndef FOLIOT_TRANSPORT_MESSAGE_H_
 #define FOLIOT_TRANSPORT_MESSAGE_H_
@@ -53,12 +62,13 @@
 #include "core/model_info.h"
 #include "core/payload.h"
 #include "core/request.h"
+#include "core/user_digest.h"
 #include "core/visit_order.h"
 
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 16;
+inline constexpr uint16_t kWireVersion = 19;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -95,8 +105,13 @@ enum class MessageType : uint8_t {
   kPipelines,
   kVisits,
   kDiscard,
+  kTasks,
+  kHomeOffer,
+  kHomes,
+  kHomeCall,
+  kHomeReply,
 };
-inline constexpr MessageType kMessageTypeLast = MessageType::kDiscard;
+inline constexpr MessageType kMessageTypeLast = MessageType::kHomeReply;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
@@ -215,8 +230,21 @@ struct Pipelines {
   };
   std::vector<Pipeline> pipelines;
 };
-inline constexpr size_t kPipelinesMax = 4096;
-inline constexpr size_t kPipelineLinesMax = 4096;
+
+// The tasks, likewise: variants are among the Models that were sent last.
+struct Tasks {
+  struct Task {
+    ServedTaskId id;  // as that of a pipeline
+    std::string name;
+    std::vector<std::string> lines;         // of its task.toml
+    std::vector<std::string> accuracies{};  // of the file that it names for them; none: it names none
+  };
+  std::vector<Task> tasks;
+};
+
+// Of each of these lists, and of the lines of one file.
+inline constexpr size_t kDefinitionsMax = 4096;
+inline constexpr size_t kDefinitionLinesMax = 4096;
 
 // What the rows of the Action that follows are that are visits of stages.
 struct Visits {
@@ -317,6 +345,56 @@ struct Outputs {
 struct Consumed {
   PayloadHandle payload;
   uint16_t consumers = 0;
+};
+
+// The front end keeps users of personal models. The controller names all that do in Homes, to each of them.
+struct HomeOffer {
+  std::string name;     // stays the same when the front end is restarted
+  std::string address;  // HOST:PORT where other front ends reach it
+};
+
+// The front ends that keep users, sent whenever they change. Each user has its homes among them (cluster/home_view.h).
+struct Homes {
+  uint64_t epoch = 0;            // of this list: another list has another one
+  std::vector<HomeOffer> homes;  // by name, each once
+};
+inline constexpr size_t kHomesMax = 1024;
+inline constexpr size_t kHomeNameBytesMax = 256;
+
+enum class HomeCallKind : uint8_t {
+  kCall,     // a client's call; `bytes` is the call, and those of the reply its answer
+  kMerge,    // keep this copy of a user
+  kDigests,  // which of these users are to be sent?
+  kPull,     // a copy of the user, unless it is equal to the digest
+  kDone,     // the caller has handed over all that it keeps
+};
+
+// A front end asks another one. Both must have the same Homes.
+struct HomeCall {
+  uint64_t id = 0;  // the caller's
+  uint64_t epoch = 0;
+  HomeCallKind kind = HomeCallKind::kCall;
+  bool changes = false;  // of kCall: it is no read
+  std::string model{};
+  uint64_t user = 0;
+  Duration timeout{};                 // the reply is of use for so long
+  std::vector<UserDigest> digests{};  // of kDigests; one, of kPull
+  std::string caller{};               // its name
+  std::span<const std::byte> bytes{};
+};
+
+enum class HomeOutcome : uint8_t {
+  kDone,
+  kStale,   // Homes differ, or the user has another home: ask again
+  kBehind,  // of kMerge: the user was forgotten since the copy was made
+  kFailed,  // `bytes` is the reason
+};
+
+struct HomeReply {
+  uint64_t id = 0;
+  HomeOutcome outcome = HomeOutcome::kDone;
+  std::vector<uint64_t> users{};  // of kDigests: that are to be sent
+  std::span<const std::byte> bytes{};
 };
 
 }  // namespace foliot

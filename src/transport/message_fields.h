@@ -47,6 +47,10 @@ template <>
 inline constexpr StageCondition::Comparison kLastOf<StageCondition::Comparison> = StageCondition::Comparison::kNotEqual;
 template <>
 inline constexpr DataType kLastOf<DataType> = kDataTypeLast;
+template <>
+inline constexpr HomeCallKind kLastOf<HomeCallKind> = HomeCallKind::kDone;
+template <>
+inline constexpr HomeOutcome kLastOf<HomeOutcome> = HomeOutcome::kFailed;
 
 // The bytes that one takes at least.
 template <typename Element>
@@ -74,6 +78,10 @@ inline constexpr size_t kBytesMin<Unserved::Model> = 3 * sizeof(uint32_t);
 template <>
 inline constexpr size_t kBytesMin<Pipelines::Pipeline> = 3 * sizeof(uint32_t);
 template <>
+inline constexpr size_t kBytesMin<Tasks::Task> = 4 * sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<HomeOffer> = 2 * sizeof(uint32_t);
+template <>
 inline constexpr size_t kBytesMin<TensorSource> = 2 * sizeof(uint32_t);
 template <>
 inline constexpr size_t kBytesMin<VisitOrder::Input> = 3 * sizeof(uint32_t);
@@ -88,6 +96,7 @@ inline constexpr size_t kBytesMin<BatchRows::Row> = 2 * sizeof(uint64_t) + sizeo
 
 // ---- The two directions ----
 
+inline constexpr uint32_t kRowsOfWord = 64;  // of a RowSet
 inline constexpr double kSharesOfOne = std::numeric_limits<uint16_t>::max();
 
 class FieldWriter {
@@ -116,6 +125,15 @@ class FieldWriter {
     put_all(list);
   }
   void put(const BatchRows& rows) { put_all(rows); }
+  void put(const RowConditions& conditions) { put_all(conditions); }
+  // In words of 64, the first rows in the first, up to the last that has any.
+  void put(const RowSet& rows) {
+    std::vector<uint64_t> words;
+    for (RowSet left = rows; left.any(); left >>= kRowsOfWord) {
+      words.push_back((left & RowSet(std::numeric_limits<uint64_t>::max())).to_ullong());
+    }
+    put_all(words);
+  }
   void put(const std::map<std::string, int64_t>& extents) {
     put(static_cast<uint32_t>(extents.size()));
     for (const auto& [name, extent] : extents) (*this)(name, extent);
@@ -187,6 +205,26 @@ class FieldReader {
       BatchRows::Row row;
       get(row);
       rows.add(row);
+    }
+  }
+  void get(RowConditions& conditions) {
+    const uint32_t count = wire_.get_count(sizeof(ConditionSet));
+    if (count > kBatchSizeMax) wire_.fail();
+    conditions.clear();
+    for (uint32_t row = 0; row < count && !failed(); ++row) {
+      ConditionSet held = 0;
+      get(held);
+      conditions.set(row, held);
+    }
+  }
+  void get(RowSet& rows) {
+    const uint32_t count = wire_.get_count(sizeof(uint64_t));
+    if (count > kBatchSizeMax / kRowsOfWord) wire_.fail();
+    rows.reset();
+    for (uint32_t i = 0; i < count && !failed(); ++i) {
+      uint64_t word = 0;
+      get(word);
+      rows |= RowSet(word) << (i * kRowsOfWord);
     }
   }
   void get(std::map<std::string, int64_t>& extents) {
@@ -391,20 +429,8 @@ void fields(Wire& wire, Carried<Wire, Action>& message) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Outcome>& message) {
   wire(message.action, message.type, message.device, message.model, message.status, message.start, message.end,
-       message.duration, message.input_duration, message.output_duration, message.output_end, message.ready);
-  static_assert(kBatchSizeMax <= 64);
-  uint64_t failed_rows = message.failed_rows.to_ullong();
-  uint64_t unfed_rows = message.unfed_rows.to_ullong();
-  // But for those at the end of which none hold.
-  std::vector<ConditionSet> conditions(message.conditions.begin(), message.conditions.end());
-  while (!Wire::kReads && !conditions.empty() && conditions.back() == 0) conditions.pop_back();
-  wire(failed_rows, unfed_rows, conditions);
-  if constexpr (Wire::kReads) {
-    message.failed_rows = RowSet(failed_rows);
-    message.unfed_rows = RowSet(unfed_rows);
-    message.conditions = {};
-    std::copy_n(conditions.begin(), std::min<size_t>(conditions.size(), kBatchSizeMax), message.conditions.begin());
-  }
+       message.duration, message.input_duration, message.output_duration, message.output_end, message.ready,
+       message.failed_rows, message.unfed_rows, message.conditions);
 }
 
 inline bool sound(const Outcome& message) {
@@ -487,12 +513,31 @@ void fields(Wire& wire, Carried<Wire, Pipelines>& message) {
   wire(message.pipelines);
 }
 
-inline bool sound(const Pipelines& message) {
-  return message.pipelines.size() <= kPipelinesMax &&
-         std::ranges::adjacent_find(message.pipelines, std::greater_equal<>(), &Pipelines::Pipeline::name) ==
-             message.pipelines.end() &&
-         std::ranges::all_of(message.pipelines, [](const Pipelines::Pipeline& pipeline) {
-           return !pipeline.name.empty() && pipeline.lines.size() <= kPipelineLinesMax;
+// By name, each once.
+template <typename Definition>
+bool sound_definitions(const std::vector<Definition>& list) {
+  return list.size() <= kDefinitionsMax &&
+         std::ranges::adjacent_find(list, std::greater_equal<>(), &Definition::name) == list.end() &&
+         std::ranges::all_of(list, [](const Definition& definition) {
+           return !definition.name.empty() && definition.lines.size() <= kDefinitionLinesMax;
+         });
+}
+
+inline bool sound(const Pipelines& message) { return sound_definitions(message.pipelines); }
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Tasks::Task>& task) {
+  wire(task.id, task.name, task.lines, task.accuracies);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Tasks>& message) {
+  wire(message.tasks);
+}
+
+inline bool sound(const Tasks& message) {
+  return sound_definitions(message.tasks) && std::ranges::all_of(message.tasks, [](const Tasks::Task& task) {
+           return task.accuracies.size() <= kDefinitionLinesMax;
          });
 }
 
@@ -526,13 +571,22 @@ void fields(Wire& wire, Carried<Wire, Workers>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Request>& message) {
-  wire(message.id, message.model, message.pipeline, message.bucket, message.payload, message.input, message.consumers,
-       message.arrival, message.deadline, message.reserve, message.tenant, message.tenant_weight, message.offline);
+  wire(message.id, message.model, message.pipeline, message.task, message.bucket, message.payload, message.input,
+       message.consumers, message.arrival, message.deadline, message.reserve, message.tenant, message.tenant_weight,
+       message.offline);
+  if (message.task == ServedTaskId()) return;
+  wire(message.requirements.accuracy, message.requirements.cost_nanodollars_most, message.call, message.call_rows);
+}
+
+inline bool sound_task(const Request& message) {
+  const TaskRequirements& asked = message.requirements;
+  return (message.task == ServedTaskId() || message.pipeline == PipelineId()) && asked.accuracy >= 0 &&
+         asked.accuracy <= 1 && asked.cost_nanodollars_most >= 0 && message.call_rows > 0;
 }
 
 inline bool sound(const Request& message) {
   return message.tenant_weight > 0 && message.tenant_weight <= kTenantWeightMax &&
-         (!message.offline || message.deadline.is_infinite());
+         (!message.offline || message.deadline.is_infinite()) && sound_task(message);
 }
 
 template <typename Wire>
@@ -563,10 +617,10 @@ inline bool sound(const Completion::StageAnswer& answer) { return answer.stage <
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Completion>& message) {
-  wire(message.id, message.model, message.pipeline, message.payload, message.refusal, message.detail, message.arrival,
-       message.deadline, message.finished, message.earliest_completion, message.batch_size, message.cold_start,
-       message.exec_start, message.input_duration, message.exec_duration, message.output_duration, message.action,
-       message.device, message.stages);
+  wire(message.id, message.model, message.pipeline, message.task, message.payload, message.refusal, message.detail,
+       message.arrival, message.deadline, message.finished, message.earliest_completion, message.batch_size,
+       message.cold_start, message.exec_start, message.input_duration, message.exec_duration, message.output_duration,
+       message.action, message.device, message.stages);
 }
 
 template <typename Wire>
@@ -611,6 +665,47 @@ inline bool sound(const Outputs& message) { return message.tensors.empty() || !m
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Consumed>& message) {
   wire(message.payload, message.consumers);
+}
+
+// ---- Home link ----
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, HomeOffer>& message) {
+  wire(message.name, message.address);
+}
+
+inline bool sound(const HomeOffer& message) {
+  return !message.name.empty() && message.name.size() <= kHomeNameBytesMax && !message.address.empty();
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Homes>& message) {
+  wire(message.epoch, message.homes);
+}
+
+inline bool sound(const Homes& message) {
+  return message.homes.size() <= kHomesMax &&
+         std::ranges::adjacent_find(message.homes, std::greater_equal<>(), &HomeOffer::name) == message.homes.end();
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, UserDigest>& digest) {
+  wire(digest.user, digest.generation, digest.observations, digest.hash);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, HomeCall>& message) {
+  wire(message.id, message.epoch, message.kind, message.changes, message.model, message.user, message.timeout,
+       message.digests, message.caller, message.bytes);
+}
+
+inline bool sound(const HomeCall& message) {
+  return message.kind != HomeCallKind::kPull || message.digests.size() == 1;
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, HomeReply>& message) {
+  wire(message.id, message.outcome, message.users, message.bytes);
 }
 
 }  // namespace foliot

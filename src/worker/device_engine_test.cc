@@ -4,11 +4,15 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "device/conformance/bump_planner.h"
 #include "device/conformance/case_graph_builder.h"
 #include "device/conformance/session.h"
+#include "device/conformance/tiny_jpeg.h"
 #include "device/cpu/cpu_device.h"
 #include "worker/conformance/engine_conformance.h"
 
@@ -32,6 +36,8 @@ Graph adding(uint32_t batch_size, uint32_t variant, const Graph* like) {
   return builder.graph();
 }
 
+constexpr uint32_t kJpegBytes = 512;  // of a row
+
 class NativeSubject : public EngineSubject {
  public:
   explicit NativeSubject(PayloadStore& payloads)
@@ -39,27 +45,20 @@ class NativeSubject : public EngineSubject {
     const Status allocated = device_->allocate({.page_bytes = kPageBytes,
                                                 .page_count = kPages,
                                                 .io_cache_bytes = kIoCacheBytes,
-                                                .workspace_bytes = uint64_t{1} << 20});
+                                                .workspace_bytes = uint64_t{8} << 20});
     EXPECT_TRUE(allocated.ok()) << allocated.message();
   }
   Engine& engine() override { return engine_; }
 
   EngineModel model(ModelId id, uint32_t variant) override {
     const Graph one = adding(1, variant, nullptr);
-    const Graph four = adding(4, variant, &one);
-    PlannedProgram planned = lower_and_plan(*device_, std::vector<Graph>{one, four}).value();
-    auto program = std::make_shared<Program>();
-    program->batch_sizes = {1, 4};
-    program->plans = std::move(planned.plans);
-    program->weights_bytes = planned.weights.size();
-    auto info = std::make_shared<ModelInfo>();
-    info->id = id;
-    info->content = std::to_string(variant);
-    info->only().batch_sizes = program->batch_sizes;
-    info->inputs = info->outputs = {{"x", DataType::kFloat32, {kNumbers}, {""}}};
-    info->buckets.resize(1);
-    info->only().pages = program->pages(kPageBytes);
-    return {info, {program, memory_weights(std::move(planned.weights))}};
+    const TensorSpec row{"x", DataType::kFloat32, {kNumbers}, {""}};
+    return model_of(id, std::to_string(variant), {one, adding(4, variant, &one)}, row, row);
+  }
+  EngineModel decoder(ModelId id) {
+    return model_of(id, "decoder", {decoding_graph(1, kJpegBytes), decoding_graph(4, kJpegBytes)},
+                    {"bytes", DataType::kUint8, {kJpegBytes}, {""}},
+                    {"image", DataType::kUint8, {4, 4, 3}, {"", "", ""}});
   }
 
   bool compute(const EngineModel& model, const Action& /*action*/, std::span<const std::byte> input,
@@ -75,6 +74,25 @@ class NativeSubject : public EngineSubject {
   }
 
  private:
+  // Of batch sizes 1 and 4.
+  EngineModel model_of(ModelId id, const std::string& content, const std::vector<Graph>& graphs,
+                       const TensorSpec& input, const TensorSpec& output) {
+    PlannedProgram planned = lower_and_plan(*device_, graphs).value();
+    auto program = std::make_shared<Program>();
+    program->batch_sizes = {1, 4};
+    program->plans = std::move(planned.plans);
+    program->weights_bytes = planned.weights.size();
+    auto info = std::make_shared<ModelInfo>();
+    info->id = id;
+    info->content = content;
+    info->only().batch_sizes = program->batch_sizes;
+    info->inputs = {input};
+    info->outputs = {output};
+    info->buckets.resize(1);
+    info->only().pages = program->pages(kPageBytes);
+    return {info, {program, memory_weights(std::move(planned.weights))}};
+  }
+
   std::unique_ptr<CpuDevice> device_;
   DeviceEngine engine_;
 };
@@ -83,6 +101,46 @@ INSTANTIATE_TEST_SUITE_P(Native, EngineConformance,
                          testing::Values(EngineCase{"Native", [](PayloadStore& payloads) {
                                                       return std::make_unique<NativeSubject>(payloads);
                                                     }}));
+
+TEST(DeviceEngine, KnowsHowManyOperatorsEachPlanHas) {
+  PayloadRows payloads;
+  NativeSubject subject(payloads);
+  const EngineModel model = subject.model(ModelId(0), 0);
+  std::vector<uint32_t> counts;
+  for (const Plan& plan : model.package.program->plans) counts.push_back(static_cast<uint32_t>(plan.operators.size()));
+  EXPECT_EQ(subject.engine().add(model)->operator_counts, counts);
+}
+
+// Two rows in a batch of four: the unused ones are refused as well, and belong to no request.
+TEST(DeviceEngine, RowsThatAnOperatorRefusesAreNotedAndNotFinished) {
+  PayloadRows payloads;
+  NativeSubject subject(payloads);
+  Engine& engine = subject.engine();
+  const Result<WorkerModel> model = engine.add(subject.decoder(ModelId(0)));
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  ASSERT_TRUE(engine.prepare(ModelId(0), 1).ok());
+  std::vector<PageIndex> pages(model->pages);
+  std::iota(pages.begin(), pages.end(), PageIndex(0));
+  ASSERT_TRUE(engine.load(ModelId(0), pages).ok());
+  std::vector<std::byte> jpeg(kJpegBytes);
+  std::memcpy(jpeg.data(), kTinyJpeg.data(), kTinyJpeg.size());
+  std::vector<std::byte> damaged = jpeg;
+  damaged[0] = std::byte{1};
+  RowSet failed;
+  InferWork work{.action = {.type = ActionType::kInfer, .model = ModelId(0), .batch_size = 4},
+                 .output_offset = 4 * kJpegBytes,
+                 .failed_rows = &failed};
+  const PayloadHandle first = payloads.add(damaged, 48);
+  const PayloadHandle second = payloads.add(jpeg, 48);
+  work.action.rows.add({RequestId(1), first});
+  work.action.rows.add({RequestId(2), second});
+  engine.input(work);
+  ASSERT_TRUE(engine.run(work).ok());
+  EXPECT_EQ(failed, RowSet(0b01));
+  engine.output(work);
+  EXPECT_TRUE(payloads.finished(first).empty());
+  EXPECT_FALSE(payloads.finished(second).empty());
+}
 
 TEST(DeviceEngine, ADamagedProgramIsRefusedAndItsIdCanBeUsed) {
   PayloadRows payloads;

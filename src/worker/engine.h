@@ -52,7 +52,7 @@ struct InferWork {
   RowSet* failed_rows = nullptr;
   // Where output() notes, by row, which conditions hold (PayloadStore::finish()); of failed
   // rows it notes nothing.
-  ConditionSet* conditions = nullptr;
+  RowConditions* conditions = nullptr;
 };
 
 // The last of output(): all outputs are in the rows' payloads.
@@ -60,7 +60,7 @@ inline void finish_rows(PayloadStore& payloads, const InferWork& work) {
   for (uint32_t row = 0; row < work.action.rows.size(); ++row) {
     if (work.failed_rows != nullptr && work.failed_rows->test(row)) continue;
     const ConditionSet conditions = payloads.finish(work.action.rows[row].payload);
-    if (work.conditions != nullptr) work.conditions[row] = conditions;
+    if (work.conditions != nullptr) work.conditions->set(row, conditions);
   }
 }
 

@@ -171,8 +171,9 @@ Executor::Step ExecExecutor::poll(TimePoint now) {
     const Action& action = slots_[head].work.action;
     const TimePoint window_over = action.latest + Duration::nanoseconds(1);
     if (!leads(head)) {
-      claims_.offer(lane_, head);
-      wakers_[action.lanes.first]->wake();
+      const uint32_t leader = action.lanes.first;
+      claims_.offer(lane_, head);  // from here on the slot may be over, and another action's
+      wakers_[leader]->wake();
       return {.wake = window_over};
     }
     if (!take_all_lanes(head)) return {.wake = window_over};
@@ -271,8 +272,8 @@ Executor::Step OutputExecutor::poll(TimePoint now) {
 
 Status OutputExecutor::perform() {
   InferSlot& slot = slots_[current_];
-  slot.work.conditions = slot.conditions.data();
-  slot.conditions.fill(0);
+  slot.conditions.clear();
+  slot.work.conditions = &slot.conditions;
   if (slot.work.action.range.ends()) engine_.output(slot.work);
   return Status();
 }

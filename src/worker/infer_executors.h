@@ -46,7 +46,7 @@ inline uint32_t device_contexts(uint32_t lane_count, uint32_t context_count) {
 struct InferSlot {
   InferWork work;
   RowSet failed_rows;
-  std::array<ConditionSet, kBatchSizeMax> conditions{};
+  RowConditions conditions;
   IoCache::Block block;
   OutcomeStatus status = OutcomeStatus::kDone;
   Duration input_duration;

@@ -121,8 +121,8 @@ TEST_F(WorkerTest, OutcomesHaveTheConditionsOfEachRow) {
 TEST_F(WorkerTest, RowsThatFailedAreNotFinished) {
   RowSet failed;
   failed.set(0);
-  std::array<ConditionSet, kBatchSizeMax> conditions{};
-  InferWork work{.action = action(ActionType::kInfer), .failed_rows = &failed, .conditions = conditions.data()};
+  RowConditions conditions;
+  InferWork work{.action = action(ActionType::kInfer), .failed_rows = &failed, .conditions = &conditions};
   work.action.rows.add({RequestId(2), PayloadHandle(6)});
   finish_rows(payloads_, work);
   EXPECT_EQ(conditions[0], 0);

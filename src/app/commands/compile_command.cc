@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "app/commands/compile_report.h"
+#include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
 #include "base/units.h"
 #include "compiler/compiler.h"
 #include "compiler/onnx_reader.h"
 #include "device/cpu/cpu_device.h"
-#include "platform/processor.h"
 #include "program/package.h"
 #include "repository/model_config.h"
 
@@ -108,7 +108,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
       "model.toml beside the model, or beside the folder of its version, applies; `foliot init` writes one.\n\n"
       "  foliot compile models/resnet50/model.onnx --report");
   auto options = std::make_shared<CompileCommandOptions>();
-  options->threads = std::max(1u, usable_processors() - 1);
+  options->threads = default_threads();
   command->add_option("model", options->model, "the .onnx file")->required();
   command->add_option("--output", options->output, "where to write the package")->default_str("MODEL.foliot");
   command->add_option("--batch-sizes", options->batch_sizes, "e.g. 1,2,4")->delimiter(',')->default_str("1,2,4,8,16");

@@ -12,6 +12,7 @@
 #include "app/commands/flags.h"
 #include "app/commands/logger_flags.h"
 #include "app/commands/observation_flags.h"
+#include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
 #include "controller/rolling_duration_model.h"
 #include "policies/registry.h"
@@ -24,6 +25,8 @@ namespace {
 struct ControllerFlags {
   ControllerServerOptions server;
   std::filesystem::path overlap_predictor;
+  TaskFlags tasks;
+  std::filesystem::path worker_pools;
   LoggerOptions log{.part = "controller"};
 };
 
@@ -38,6 +41,14 @@ Status run(const ControllerFlags& flags) {
   }
   if (options.policy == "overlap" && flags.overlap_predictor.empty()) {
     log.write(Severity::kWarning, "scheduler overlap without --overlap-predictor: models run one at a time");
+  }
+  FOLIOT_RETURN_IF_ERROR(set_tasks(flags.tasks, options.controller.tasks, options.task_scaling));
+  if (!flags.worker_pools.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(options.worker_pools, read_worker_pool_file(flags.worker_pools, options.controller.tasks));
+    // The program of a command `foliot` is this one, wherever it lies.
+    for (auto& [kind, command] : options.worker_pools->processes.commands) {
+      if (command.front() == "foliot") command.front() = std::filesystem::read_symlink("/proc/self/exe");
+    }
   }
   ControllerServer server(options, log);
   FOLIOT_RETURN_IF_ERROR(server.start());
@@ -80,6 +91,13 @@ void add_controller_command(CLI::App& app, int& exit_code) {
   add_duration_flag(*command, "fence-after", server.controller.health->fence_after,
                     "fence a worker that has sent nothing for so long");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what runs when stopping");
+  add_task_flags(*command, flags->tasks);
+  command
+      ->add_option("--worker-pools", flags->worker_pools,
+                   "start and stop workers as the load demands: a TOML file of how many of each kind there may be, and "
+                   "by which command or StatefulSet")
+      ->type_name("FILE")
+      ->default_str("none: others start them");
   add_observation_flags(*command, server.observation, "--listen");
   add_link_tls_flags(*command, server.tls);
   add_logger_flags(*command, flags->log);

@@ -22,10 +22,14 @@ struct FrontendFlags {
 };
 
 Status run(const FrontendFlags& flags) {
+  if (flags.server.watch_interval && flags.server.applications.empty() && flags.server.personal.empty()) {
+    return Status::invalid_argument("--watch looks for changes of --applications and --personal; give one of these");
+  }
   StopSignals signals;
   Logger log(flags.log, standard_error());
   FrontendServerOptions options = flags.server;
   options.frontend.log_levels = log_levels(flags.log);
+  options.on_failure = [&](const std::string& what) { log.write(Severity::kWarning, what); };
   options.on_ready = [&](size_t models) { say(log, fmt::format("ready: {} models", models)); };
   FrontendServer server(std::move(options), log);
   FOLIOT_RETURN_IF_ERROR(server.start());
@@ -49,13 +53,47 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       "  foliot controller --listen 0.0.0.0:8100                                            # machine a\n"
       "  foliot worker models --controller a:8100 --data-listen 0.0.0.0:8200                # machines b, c, ...\n"
       "  foliot frontend --controller a:8100 --address 0.0.0.0                              # machines d, e, ...\n\n"
+      "With --personal front ends serve personal models, too: each user is kept by two of them, named by the\n"
+      "controller, and all pass calls on to these.\n\n"
+      "  foliot frontend --controller a:8100 --personal models --home-listen 0.0.0.0:8300\n\n"
       "Ctrl-C answers what is in flight and stops.");
   auto flags = std::make_shared<FrontendFlags>();
   FrontendServerOptions& server = flags->server;
   command->add_option("--controller", server.controller, "HOST:PORT of the controller")->capture_default_str();
   add_frontend_flags(*command, server.frontend);
+  command
+      ->add_option("--applications", server.applications,
+                   "folder with NAME/application.toml of the applications that it serves, over the cluster's models")
+      ->type_name("FOLDER")
+      ->default_str("none");
+  add_state_flag(*command, server.state);
+  add_duration_flag(*command, "watch", server.watch_interval,
+                    "how often to look for changes of --applications and --personal", "off");
   add_access_flags(*command, server.access, server.frontend);
   add_link_tls_flags(*command, server.link_tls);
+  command->add_option("--personal", server.personal, "repository of personal models whose users this front end keeps")
+      ->type_name("FOLDER")
+      ->default_str("none");
+  command->add_option("--observations", server.observations, "folder in which these keep observations")
+      ->type_name("FOLDER")
+      ->default_str("PERSONAL/.observations");
+  command
+      ->add_option("--home-listen", server.home_listen,
+                   "HOST:PORT for other front ends that keep users; trusted "
+                   "networks only, or with link TLS")
+      ->capture_default_str();
+  command
+      ->add_option("--name", server.name,
+                   "of this front end among those that keep users: each has another one, the "
+                   "same after a restart")
+      ->default_str("HOST:PORT of --home-listen");
+  command->add_option("--personal-threads", server.personal_threads, "threads for predictions of personal models")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->get_option("--state")->needs(command->get_option("--applications"));
+  for (const char* of_personal : {"--observations", "--home-listen", "--name", "--personal-threads"}) {
+    command->get_option(of_personal)->needs(command->get_option("--personal"));
+  }
   add_logger_flags(*command, flags->log);
   add_bytes_flag(*command, "frame-max", server.frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout,

@@ -10,9 +10,9 @@
 #include <memory>
 #include <string>
 
+#include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
 #include "device/cpu/cpu_device.h"
-#include "platform/processor.h"
 #include "repository/model_config.h"
 #include "repository/model_template.h"
 
@@ -39,7 +39,7 @@ Result<int> init(const InitFlags& flags) {
     return Status::invalid_argument(
         fmt::format("{} exists; --force overwrites it, --print shows what would be written", file.string()));
   }
-  const uint32_t threads = std::max(1u, usable_processors() - 1);
+  const uint32_t threads = default_threads();
   ProgressBar bar;
   const auto made = make_model_template(
       flags.model, [&] { return make_cpu_device({.threads = threads}); },

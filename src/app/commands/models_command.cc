@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/part_flags.h"
 #include "base/units.h"
 #include "client/inference_client.h"
 #include "device/cpu/cpu_device.h"
 #include "personal/personal_file.h"
 #include "personal/personal_version.h"
 #include "platform/memory.h"
-#include "platform/processor.h"
 #include "repository/compile_process.h"
 #include "repository/model_check.h"
 #include "repository/model_folder.h"
@@ -45,6 +45,11 @@ void print_model(const ModelFolder& model, size_t width, std::string_view state)
 
 // False: it cannot be served.
 bool print_personal(const PersonalSpec& model, size_t width) {
+  if (model.status.ok() && model.features) {
+    fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  features of '{}'\n", model.name, width, "", "personal",
+               model.default_slo ? format_duration(*model.default_slo) : "none", "one user", model.features->model);
+    return true;
+  }
   const Result<std::filesystem::path> folder = newest_version(model.folder);
   Status status = model.status.ok() ? folder.status() : model.status;
   const std::string version = folder.ok() ? folder->filename().string() : "";
@@ -73,7 +78,7 @@ bool print_task(const TaskSpec& task, size_t width) {
 // Each line is printed as soon as it is known. Returns the exit code.
 Result<int> list(const Flags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const auto models, scan_repository(flags.repository, ModelConfig(), {}, flags.cache));
-  const uint32_t threads = std::max(1u, usable_processors() - 1);  // as `foliot serve` has by default
+  const uint32_t threads = default_threads();
   const auto device = make_cpu_device({.threads = threads});
   PackageStore packages(flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, WeightsTier::kDisk,
                         device->kind() + " " + device->fingerprint(), {});

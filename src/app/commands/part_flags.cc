@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
+#include "config/price_file.h"
 #include "platform/memory.h"
 #include "platform/processor.h"
 #include "platform/topology.h"
@@ -53,6 +55,31 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
   add_request_limits(app, options);
 }
 
+void add_task_flags(CLI::App& app, TaskFlags& flags) {
+  const FlagGroup group(app, "Tasks");
+  app.add_option("--variant-policy", flags.policy,
+                 "how the variant of a task's call is chosen: predicted (the cheapest that is predicted in time), "
+                 "scaled (less accurate ones under overload) or infaas (the paper's)")
+      ->check(CLI::IsMember({"predicted", "scaled", "infaas"}))
+      ->capture_default_str();
+  app.add_option("--task-scaling", flags.scaling,
+                 "how many copies of tasks' variants stay loaded, decided once a second: greedy_mixed, greedy (the "
+                 "paper's), ilp, or none: on demand alone")
+      ->check(CLI::IsMember({"greedy_mixed", "greedy", "ilp", "none"}))
+      ->capture_default_str();
+  app.add_option("--prices", flags.prices, "dollars per hour of a device, by kind: a TOML file, such as cpu = 0.17")
+      ->type_name("FILE")
+      ->default_str("1 for each kind");
+}
+
+Status set_tasks(const TaskFlags& flags, TaskOptions& options, std::string& scaling) {
+  options.policy = flags.policy;
+  scaling = flags.scaling == "none" ? "" : flags.scaling;
+  if (flags.prices.empty()) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(options.hourly_dollars, read_price_file(flags.prices));
+  return Status();
+}
+
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {
   const FlagGroup group(app, "Models");
   app.add_option("--cache", options.cache, "folder for compiled models")->default_str("REPOSITORY/.foliot");
@@ -75,6 +102,15 @@ void add_log_flags(CLI::App& app, LogOptions& options) {
 
 // Beyond that memory may be short before processors are.
 constexpr uint32_t kCompilationsMax = 4;
+
+void add_state_flag(CLI::App& app, std::string& state) {
+  app.add_option("--state", state,
+                 "where applications keep what they learn: a file of this server's alone, or Redis, by which several "
+                 "front ends learn together: redis://HOST[:PORT][/DATABASE] or unix:PATH of its socket; its password "
+                 "is FOLIOT_REDIS_PASSWORD of the environment")
+      ->type_name("PLACE")
+      ->default_str("none: it is lost when the server stops");
+}
 
 void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
   const FlagGroup group(app, "Compiling and changing models");
@@ -110,6 +146,11 @@ Result<DevicePlaces> device_places(const DeviceFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(DevicePlaces places, places_of(flags));
   if (flags.lanes) FOLIOT_RETURN_IF_ERROR(set_lanes(places, *flags.lanes));
   return places;
+}
+
+uint32_t default_threads() {
+  const Result<DevicePlaces> places = device_places({});
+  return places.ok() ? threads_max(*places) : std::max(1u, usable_processors() - 1);
 }
 
 uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places) {

@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "base/status.h"
 #include "base/time.h"
+#include "controller/task_options.h"
 #include "frontend/frontend.h"
 #include "program/package.h"
 #include "repository/compile_process.h"
@@ -38,6 +40,8 @@ struct ChangeFlags {
   uint32_t& compilations;
 };
 void add_change_flags(CLI::App& app, const ChangeFlags& flags);
+// Where applications keep what they learn.
+void add_state_flag(CLI::App& app, std::string& state);
 // Where devices run, as it was asked for.
 struct DeviceFlags {
   std::optional<uint32_t> threads;   // of the one device
@@ -50,6 +54,18 @@ CLI::Option* add_lane_flags(CLI::App& app, DeviceFlags& devices);
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& devices);
 // On this machine. Errors: kInvalidArgument naming the flag.
 Result<DevicePlaces> device_places(const DeviceFlags& flags);
+// How tasks' variants are chosen and kept loaded.
+struct TaskFlags {
+  std::string policy = TaskOptions().policy;
+  std::string scaling = "greedy_mixed";
+  std::filesystem::path prices;  // empty: none
+};
+void add_task_flags(CLI::App& app, TaskFlags& flags);
+// As they were given; `scaling` is empty for none. Errors: kInvalidArgument naming the file of prices.
+Status set_tasks(const TaskFlags& flags, TaskOptions& options, std::string& scaling);
+
+// Of one EXEC in `foliot serve` without flags, so that packages are compiled alike.
+uint32_t default_threads();
 
 // How many the devices get with this policy.
 uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places);

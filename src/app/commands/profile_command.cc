@@ -13,12 +13,12 @@
 
 #include "app/commands/confined_compile_command.h"
 #include "app/commands/overlap_profile.h"
+#include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
 #include "device/cpu/cpu_device.h"
 #include "pipeline/pipeline_file.h"
 #include "planning/profile_file.h"
 #include "platform/memory.h"
-#include "platform/processor.h"
 #include "repository/compile_process.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
@@ -60,7 +60,7 @@ struct ProfileFlags {
   std::filesystem::path output;
   std::vector<uint32_t> batch_sizes{1, 2, 4, 8, 16, 32, 64};
   std::string kind = "cpu";
-  uint32_t threads = std::max(1u, usable_processors() - 1);  // as `foliot serve` has by default
+  uint32_t threads = default_threads();
   OverlapProfileFlags overlap;
 };
 

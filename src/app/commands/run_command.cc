@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -16,12 +17,12 @@
 #include <vector>
 
 #include "app/commands/npy_file.h"
+#include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
 #include "base/units.h"
 #include "compiler/compiler.h"
 #include "compiler/program_runner.h"
 #include "device/cpu/cpu_device.h"
-#include "platform/processor.h"
 #include "program/package.h"
 #include "repository/model_config.h"
 
@@ -39,8 +40,8 @@ struct RunCommandOptions {
   std::filesystem::path model;
   std::vector<std::string> inputs;
   std::filesystem::path output;
-  uint32_t batch = 0;  // 0: choose
-  uint32_t threads = 1;
+  uint32_t batch = 0;               // 0: choose
+  std::optional<uint32_t> threads;  // nullopt: as many as the package was compiled for
   bool check_ranges = false;
 };
 
@@ -59,7 +60,7 @@ class RunCommand {
     for (const std::string& note : program().notes) fmt::print(stderr, "warning: {}\n", note);
     FOLIOT_RETURN_IF_ERROR(count_rows());
     FOLIOT_RETURN_IF_ERROR(choose_plan());
-    device_ = make_cpu_device({.threads = options_.threads});
+    device_ = make_cpu_device({.threads = threads()});
     FOLIOT_ASSIGN_OR_RETURN(runner_, ProgramRunner::create(*device_, *package_.program, package_.weights));
     FOLIOT_RETURN_IF_ERROR(run_batches());
     return write_outputs();
@@ -68,6 +69,10 @@ class RunCommand {
  private:
   const Program& program() const { return *package_.program; }
   const Plan& plan() const { return program().plans[plan_]; }
+  uint32_t threads() const {
+    if (options_.threads) return *options_.threads;
+    return package_.program ? threads_of(program().device_fingerprint).value_or(1) : default_threads();
+  }
 
   Status read_inputs() {
     for (const std::string& text : options_.inputs) {
@@ -128,7 +133,7 @@ Status RunCommand::compile_model() {
   CompileOptions options = config.compile;
   options.profile_runs = 1;
   if (options_.batch > 0) options.batch_sizes = {options_.batch};
-  const auto device = make_cpu_device({.threads = options_.threads});
+  const auto device = make_cpu_device({.threads = threads()});
   ProgressBar bar;
   Result<CompiledProgram> compiled =
       compile(options_.model, options, *device,
@@ -283,7 +288,6 @@ void add_run_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a model once on arrays in files");
   command->footer(kRunFooter);
   auto options = std::make_shared<RunCommandOptions>();
-  options->threads = std::max(1u, usable_processors() - 1);
   command->add_option("model", options->model, "an .onnx file, or a package that `foliot compile` made")->required();
   command->add_option("--input", options->inputs, "NAME=FILE.npy; once for each input")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -292,7 +296,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
       ->default_str("the largest that divides the rows")
       ->check(CLI::PositiveNumber);
   command->add_option("--threads", options->threads, "threads of one EXEC; a package must be made for as many")
-      ->capture_default_str()
+      ->default_str(fmt::format("{}; of a package, those that it was made for", default_threads()))
       ->check(CLI::Range(1, 1024));
   command->add_flag("--check-ranges", options->check_ranges,
                     "also run the plan in two parts, cut at several places, and compare every bit");

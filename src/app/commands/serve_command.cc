@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -17,7 +16,6 @@
 #include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
-#include "config/price_file.h"
 #include "policies/registry.h"
 #include "serving/server.h"
 
@@ -33,7 +31,7 @@ struct ServeFlags {
   ServerOptions server;
   DeviceFlags devices;
   AccessFiles access;
-  std::filesystem::path prices;  // empty: none
+  TaskFlags tasks;
   LoggerOptions log{.part = "serve"};
 };
 
@@ -46,11 +44,8 @@ int serve(const ServeFlags& flags) {
   if (!places.ok()) return fail(places.status());
   options.worker.devices = std::move(places).value();
   options.worker.contexts = contexts(flags.devices, options.scheduler, options.worker.devices);
-  if (options.task_scaling == "none") options.task_scaling.clear();
-  if (!flags.prices.empty()) {
-    Result<KindPrices> prices = read_price_file(flags.prices);
-    if (!prices.ok()) return fail(prices.status());
-    options.controller.tasks.hourly_dollars = std::move(prices).value();
+  if (const Status status = set_tasks(flags.tasks, options.controller.tasks, options.task_scaling); !status.ok()) {
+    return fail(status);
   }
   StopSignals signals;
   options.compile_command = confined_compile_command();
@@ -72,23 +67,6 @@ int serve(const ServeFlags& flags) {
   server.stop();
   say(log, "stopped");
   return 0;
-}
-
-void add_task_flags(CLI::App& app, ServeFlags& flags) {
-  const FlagGroup group(app, "Tasks");
-  app.add_option("--variant-policy", flags.server.controller.tasks.policy,
-                 "how the variant of a task's call is chosen: predicted (the cheapest that is predicted in time), "
-                 "scaled (less accurate ones under overload) or infaas (the paper's)")
-      ->check(CLI::IsMember({"predicted", "scaled", "infaas"}))
-      ->capture_default_str();
-  app.add_option("--task-scaling", flags.server.task_scaling,
-                 "how many copies of tasks' variants stay loaded, decided once a second: greedy_mixed, greedy (the "
-                 "paper's), ilp, or none: on demand alone")
-      ->check(CLI::IsMember({"greedy_mixed", "greedy", "ilp", "none"}))
-      ->capture_default_str();
-  app.add_option("--prices", flags.prices, "dollars per hour of a device, by kind: a TOML file, such as cpu = 0.17")
-      ->type_name("FILE")
-      ->default_str("1 for each kind");
 }
 
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
@@ -120,9 +98,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   ServerOptions* const options = &flags->server;
   command->add_option("repository", options->repository, "folder with a folder per model")->required();
   add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
-  command->add_option("--state", options->state, "file in which applications keep what they learn")
-      ->type_name("FILE")
-      ->default_str("none: it is lost when the server stops");
+  add_state_flag(*command, options->state);
   command->add_option("--observations", options->observations, "folder in which personal models keep observations")
       ->type_name("FOLDER")
       ->default_str("REPOSITORY/.observations");
@@ -133,7 +109,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_access_flags(*command, flags->access, options->frontend);
   add_worker_flags(*command, options->worker, flags->devices);
   add_scheduling_flags(*command, *options);
-  add_task_flags(*command, *flags);
+  add_task_flags(*command, flags->tasks);
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background,
                               options->compilations});
   add_log_flags(*command, options->log);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -81,9 +82,28 @@ Status variadic(NodeTranslation& node) {
   return {};
 }
 
+// The exponent that all of a floating point base is raised to, if it is one constant.
+std::optional<double> common_exponent(const NodeTranslation& node) {
+  const Value& base = node.value(0);
+  const Value& exponent = node.value(1);
+  const bool floating = base.type == DataType::kFloat32 || base.type == DataType::kFloat64;
+  if (!floating || !exponent.is_constant() || element_count(exponent.shape) != 1) return std::nullopt;
+  if (exponent.shape.size() > base.shape.size()) return std::nullopt;
+  const auto constant = node.constant(1, "the exponent");
+  return constant.ok() ? std::optional(to_doubles(*constant)[0]) : std::nullopt;
+}
+
+// Roots and reciprocals are functions of their own, which cost less than a power and can be fused. Squares and cubes
+// remain powers: the kernel multiplies, and patterns look for them.
 Status power(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex exponent, node.builder().cast(node.input(1), node.value(0).type));
-  return node.finish(node.builder().binary(Function::kPow, node.input(0), exponent));
+  const double exponent = common_exponent(node).value_or(0);
+  const ValueIndex x = node.input(0);
+  Composer c(node.builder());
+  if (exponent == 0.5) return c.finish(node, c.unary(Function::kSqrt, x));
+  if (exponent == -0.5) return c.finish(node, c.unary(Function::kReciprocal, c.unary(Function::kSqrt, x)));
+  if (exponent == -1) return c.finish(node, c.unary(Function::kReciprocal, x));
+  if (exponent == 1.5) return c.finish(node, c.mul(x, c.unary(Function::kSqrt, x)));
+  return c.finish(node, c.binary(Function::kPow, x, c.cast(node.input(1), node.value(0).type)));
 }
 
 Status modulo(NodeTranslation& node) {

@@ -78,7 +78,7 @@ Status layer_normalization(NodeTranslation& node) {
   return node.finish(layer_norm(builder, {node.input(0), scale, bias}, axis, node.real("epsilon", 1e-5)));
 }
 
-// Every channel of every row by itself: a layer norm over its elements, then
+// Every channel of every row by itself: a layer norm over its elements, with
 // scale and bias per channel.
 Status instance_normalization(NodeTranslation& node) {
   GraphBuilder& builder = node.builder();
@@ -87,10 +87,11 @@ Status instance_normalization(NodeTranslation& node) {
   int64_t elements = 1;
   for (size_t i = 2; i < shape.size(); ++i) elements *= shape[i];
   FOLIOT_ASSIGN_OR_RETURN(const ValueIndex flat, builder.reshape(node.input(0), {shape[0], shape[1], elements}));
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex normalized, layer_norm(builder, {flat}, 2, node.real("epsilon", 1e-5)));
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex scaled,
-                          builder.emit(OperatorKind::kAffine, {normalized, node.input(1), node.input(2)}, {}));
-  return node.finish(builder.reshape(scaled, shape));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex scale, builder.reshape(node.input(1), {shape[1], 1}));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex bias, builder.reshape(node.input(2), {shape[1], 1}));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex normalized,
+                          layer_norm(builder, {flat, scale, bias}, 2, node.real("epsilon", 1e-5)));
+  return node.finish(builder.reshape(normalized, shape));
 }
 
 // x / sqrt(mean(x^2) + epsilon) * scale
@@ -115,18 +116,20 @@ Status group_normalization(NodeTranslation& node) {
     return Status::invalid_argument(fmt::format("{} groups do not divide {}", groups, to_string(shape)));
   }
   Composer c(node.builder());
-  const ValueIndex flat =
-      c.reshape(node.input(0), {shape[0], groups, static_cast<int64_t>(element_count(shape)) / (shape[0] * groups)});
+  const int64_t together = shape[1] / groups;
+  int64_t elements = 1;
+  for (size_t i = 2; i < shape.size(); ++i) elements *= shape[i];
+  const ValueIndex grouped = c.reshape(node.input(0), {shape[0], groups, together, elements});
+  const auto parameter = [&](size_t i) {
+    if (node.shape(i) != Shape{groups}) return c.reshape(node.input(i), {groups, together, 1});
+    return c.expand(c.reshape(node.input(i), {groups, 1, 1}), {groups, together, 1});
+  };
   Attributes attributes;
   attributes.set("axis", int64_t{2});
   attributes.set("epsilon", node.real("epsilon", 1e-5));
-  const ValueIndex normalized = c.emit(OperatorKind::kLayerNorm, {flat}, std::move(attributes));
-  const auto parameter = [&](size_t i) {
-    const int64_t count = node.shape(i).empty() ? 0 : node.shape(i)[0];
-    if (count != groups || groups == shape[1]) return node.input(i);
-    return c.reshape(c.expand(c.reshape(node.input(i), {groups, 1}), {groups, shape[1] / groups}), {shape[1]});
-  };
-  return c.finish(node, c.emit(OperatorKind::kAffine, {c.reshape(normalized, shape), parameter(1), parameter(2)}, {}));
+  const ValueIndex normalized =
+      c.emit(OperatorKind::kLayerNorm, {grouped, parameter(1), parameter(2)}, std::move(attributes));
+  return c.finish(node, c.reshape(normalized, shape));
 }
 
 // (x - mean) / (deviation + tiny)

@@ -58,6 +58,15 @@ ValueIndex CaseGraphBuilder::node(OperatorKind kind, std::vector<ValueIndex> inp
   return result;
 }
 
+Graph decoding_graph(uint32_t batch_size, int64_t row_bytes) {
+  CaseGraphBuilder builder(batch_size);
+  const ValueIndex bytes = builder.input({batch_size, row_bytes}, DataType::kUint8);
+  builder.output(builder.node(
+      OperatorKind::kDecodeJpeg, {bytes}, {batch_size, 4, 4, 3},
+      {{"fit", std::string("stretch")}, {"pad_value", int64_t{0}}, {"pixels_max", int64_t{1000}}}, DataType::kUint8));
+  return builder.graph();
+}
+
 PostOperation activation(const char* function, double alpha, double beta) {
   return {.kind = PostOperation::Kind::kActivation,
           .function = parse_function(function).value(),

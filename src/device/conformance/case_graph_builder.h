@@ -42,6 +42,9 @@ class CaseGraphBuilder {
   Graph graph_;
 };
 
+// Rows of JPEGs of so many bytes (device/conformance/tiny_jpeg.h) as images of 4 x 4 pixels.
+Graph decoding_graph(uint32_t batch_size, int64_t row_bytes);
+
 PostOperation activation(const char* function, double alpha = 0, double beta = 0);
 PostOperation combination(const char* function, uint32_t input);
 

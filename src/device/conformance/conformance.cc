@@ -338,16 +338,7 @@ void check_preparing(const DeviceFactory& make_device) {
 // A row whose input an operator refuses: noted, added to what is, and of no effect on others.
 void check_refused_rows(const DeviceFactory& make_device) {
   constexpr int64_t kRows = 3, kBytes = 512, kPixels = 4 * 4 * 3;
-  Graph graph{.batch_size = kRows};
-  graph.values = {{.name = "bytes", .type = DataType::kUint8, .shape = {kRows, kBytes}},
-                  {.name = "image", .type = DataType::kUint8, .shape = {kRows, 4, 4, 3}}};
-  Node node{.kind = OperatorKind::kDecodeJpeg, .name = "decode", .inputs = {0}, .outputs = {1}};
-  node.attributes.set("fit", std::string("stretch"));
-  node.attributes.set("pad_value", int64_t{0});
-  node.attributes.set("pixels_max", int64_t{1000});
-  graph.nodes = {node};
-  graph.inputs = {0};
-  graph.outputs = {1};
+  const Graph graph = decoding_graph(kRows, kBytes);
   const std::unique_ptr<Device> device = make_device();
   Session session(*device, {lower_or_fail(*device, std::vector<Graph>{graph})}, kPageBytes);
   session.load(0, 0);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <tuple>
 
 #include "device/tree_node.h"
 
@@ -333,6 +334,11 @@ void add_pools(Cases& cases) {
     pool("pool_1d", kind, {2, 3, 9}, {2, 3, 4}, {3}, {2}, {1}, {0, 0});
     pool("pool_3d", kind, {1, 4, 4, 4, 4}, {1, 4, 2, 2, 2}, {2, 2, 2}, {2, 2, 2}, {1, 1, 1}, {0, 0, 0, 0, 0, 0});
     pool("pool_dilated", kind, {1, 4, 9, 9}, {1, 4, 5, 5}, {3, 3}, {1, 1}, {2, 2}, {0, 0, 0, 0});
+    // Of few channels, rows longer than what is taken at a time, and windows that see padding only.
+    pool("pool_wide", kind, {1, 3, 5, 300}, {1, 3, 5, 300}, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2});
+    pool("pool_of_long_rows", kind, {1, 1, 2, 1500}, {1, 1, 1, 750}, {2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0});
+    pool("pool_with_long_windows", kind, {1, 1, 1, 2600}, {1, 1, 1, 2}, {1, 1300}, {1, 1300}, {1, 1}, {0, 0, 0, 0});
+    pool("pool_far_apart", kind, {1, 3, 7, 20}, {1, 3, 3, 6}, {2, 3}, {3, 3}, {1, 2}, {0, 0, 1, 0});
     pool("pool_dilated_padded", kind, {1, 4, 5, 5}, {1, 4, 5, 5}, {3, 3}, {1, 1}, {2, 2}, {2, 2, 2, 2});
   }
 }
@@ -427,6 +433,21 @@ void add_normalizations(Cases& cases) {
                {{"axis", axis}, {"epsilon", 1e-5}});
   cases.node("layer_norm_scaled", Kind::kLayerNorm, {{3, 4, 16}, {4, 16}, {4, 16}}, {3, 4, 16},
              {{"axis", integer(1)}, {"epsilon", 1e-3}});
+  // Scale and bias for each channel: of instances, of groups, and of one value each.
+  const std::vector<std::tuple<const char*, Shape, Shape, int64_t>> channels{
+      {"instance", {3, 5, 49}, {5, 1}, 2},
+      {"instance_long", {1, 2, 5000}, {2, 1}, 2},
+      {"instance_of_one", {2, 3, 1}, {3, 1}, 2},
+      {"group", {2, 3, 4, 21}, {3, 4, 1}, 2},
+      {"group_of_values", {2, 3, 4, 1}, {3, 4, 1}, 2},
+      {"all", {2, 3, 17}, {1}, 1}};
+  for (const auto& [name, x, parameters, axis] : channels)
+    cases.node(std::string("layer_norm_") + name, Kind::kLayerNorm, {x, parameters, parameters}, x,
+               {{"axis", axis}, {"epsilon", 1e-5}}, {-2, 5});
+  for (int64_t extent : {1, 2, 16, 37, 64, 300})
+    for (int64_t log : {0, 1})
+      cases.node((log ? "log_softmax_of_" : "softmax_of_") + std::to_string(extent), Kind::kSoftmax, {{7, extent}},
+                 {7, extent}, {{"axis", int64_t{1}}, {"log", log}}, {-30, 30});
   for (int64_t size : {3, 4, 5})
     cases.node("lrn_" + std::to_string(size), Kind::kLrn, {{2, 16, 4, 4}}, {2, 16, 4, 4},
                {{"size", size}, {"alpha", 0.1}, {"beta", 0.75}, {"bias", 2.0}});
@@ -485,6 +506,9 @@ void add_reductions(Cases& cases) {
       cases.node("arg_reduce_" + std::to_string(last) + std::to_string(largest), Kind::kArgReduce, {{3, 8, 2}}, {3, 2},
                  {{"axis", integer(1)}, {"keep_dims", integer(0)}, {"select_last", last}, {"largest", largest}}, {0, 2},
                  DataType::kInt32, DataType::kInt64);
+  cases.node("arg_max_of_neighbours", Kind::kArgReduce, {{2, 9, 300}}, {2, 300},
+             {{"axis", integer(1)}, {"keep_dims", integer(0)}, {"select_last", integer(0)}, {"largest", integer(1)}},
+             {-1, 1}, kFloat, DataType::kInt64);
   cases.node("arg_max", Kind::kArgReduce, {{4, 10}}, {4, 1},
              {{"axis", integer(1)}, {"keep_dims", integer(1)}, {"select_last", integer(0)}, {"largest", integer(1)}},
              {-1, 1}, kFloat, DataType::kInt64);

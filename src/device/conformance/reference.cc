@@ -296,11 +296,13 @@ void layer_norm(const Node& node, const Arguments& in, Array& y) {
     for (size_t i = 0; i < row; ++i) mean += x[begin + i] / static_cast<double>(row);
     for (size_t i = 0; i < row; ++i)
       variance += (x[begin + i] - mean) * (x[begin + i] - mean) / static_cast<double>(row);
-    for (size_t i = 0; i < row; ++i) {
-      const double normal = (x[begin + i] - mean) / std::sqrt(variance + node.attributes.real("epsilon"));
-      y.values.push_back(in.size() > 2 ? normal * in[1]->values[i] + in[2]->values[i] : normal);
-    }
+    for (size_t i = 0; i < row; ++i)
+      y.values.push_back((x[begin + i] - mean) / std::sqrt(variance + node.attributes.real("epsilon")));
   }
+  if (in.size() < 3) return;
+  const Array normal = y;
+  y.values.clear();
+  fill(y, [&](const Shape& index) { return at(normal, index) * at(*in[1], index) + at(*in[2], index); });
 }
 
 void lrn(const Node& node, const Arguments& in, Array& y) {

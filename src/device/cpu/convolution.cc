@@ -7,10 +7,12 @@
 // too: LOAD has nothing more to do, and each batch size has the kernel that suits it.
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
 #include "device/cpu/instruction_set.h"
+#include "device/cpu/thread_limit.h"
 
 namespace foliot {
 namespace {
@@ -147,6 +149,86 @@ Descriptor channels_last_or_any_descriptor(DataType type, const Shape& shape) {
   return Descriptor(shape, *dnnl_type(type), kLast[shape.size() - 3]);
 }
 
+// Blocks of channels of which neither depends on the number of threads, for oneDNN's older kernels. Those
+// that it likes best choose the block by that number, and may not take each other's.
+std::optional<Descriptor> plainly_blocked(const Descriptor& any, size_t spatial) {
+  using tag = dnnl::memory::format_tag;
+  const bool wide = includes(instruction_set(), dnnl::cpu_isa::avx512_core);
+  constexpr tag kWide[] = {tag::OIw16i16o, tag::OIhw16i16o, tag::OIdhw16i16o};
+  constexpr tag kNarrow[] = {tag::OIw8i8o, tag::OIhw8i8o, tag::OIdhw8i8o};
+  const auto shape = any.dims();
+  if (any.data_type() != dnnl::memory::data_type::f32 || spatial > 3 || shape.size() != spatial + 2)
+    return std::nullopt;
+  return Descriptor(shape, any.data_type(), (wide ? kWide : kNarrow)[spatial - 1]);
+}
+
+// How one primitive of a convolution would be made, for weights that are to be chosen.
+class WeightsChoice {
+ public:
+  WeightsChoice(const GraphLowering& lowering, const ConvolutionGeometry& geometry, Method method,
+                ConvolutionDescriptors of, const Fusion& fused)
+      : lowering_(lowering), geometry_(geometry), method_(method), of_(std::move(of)), fused_(fused) {}
+
+  // In the first of these layouts of which all numbers of threads that EXECs may have take the same
+  // kernel, else in one that such a number of threads would choose or all take, else for all threads only.
+  std::optional<dnnl::primitive_desc> choose(const std::vector<Descriptor>& layouts) {
+    std::optional<dnnl::primitive_desc> of_all_threads;
+    for (const Descriptor& layout : layouts) {
+      auto found = in_layout(layout);
+      if (!found) continue;
+      if (suits_fewer_threads(*found)) return found;
+      if (!of_all_threads) of_all_threads = found;
+    }
+    if (!of_all_threads) return std::nullopt;
+    for (const uint32_t threads : lowering_.fewer_threads()) {
+      auto found = in_layout_of(threads, layouts.back());
+      if (found && suits_fewer_threads(*found)) return found;
+    }
+    if (const auto blocked = plainly_blocked(layouts.back(), geometry_.strides.size())) {
+      auto found = in_layout(*blocked);
+      if (found && suits_fewer_threads(*found)) return found;
+    }
+    return of_all_threads;
+  }
+
+ private:
+  std::optional<dnnl::primitive_desc> in_layout(const Descriptor& weights) {
+    of_.weights = weights;
+    auto found =
+        attempt([&] { return make_descriptor(geometry_, method_, of_, fused_.attributes.make(), lowering_.engine()); });
+    if (!found || !is_storable(found->query_md(dnnl::query::weights_md)) || mistakes_images(*found, fused_))
+      return std::nullopt;
+    return found;
+  }
+  std::optional<dnnl::primitive_desc> in_layout_of(uint32_t threads, const Descriptor& any) {
+    std::optional<dnnl::primitive_desc> narrow;
+    {
+      const ThreadLimit limit = ThreadLimit::at_most(threads);
+      narrow = in_layout(any);
+    }
+    return narrow ? in_layout(narrow->query_md(dnnl::query::weights_md)) : std::nullopt;
+  }
+  // The program has one layout of each operand, and one name of the kernel.
+  bool suits_fewer_threads(const dnnl::primitive_desc& found) const {
+    ConvolutionDescriptors of = of_;
+    of.source = found.query_md(dnnl::query::src_md);
+    of.weights = found.query_md(dnnl::query::weights_md);
+    of.destination = found.query_md(dnnl::query::dst_md);
+    return std::ranges::all_of(lowering_.fewer_threads(), [&](uint32_t threads) {
+      const ThreadLimit limit = ThreadLimit::at_most(threads);
+      const auto narrow = attempt(
+          [&] { return make_descriptor(geometry_, method_, of, fused_.attributes.make(), lowering_.engine()); });
+      return narrow && std::string_view(narrow->impl_info_str()) == found.impl_info_str();
+    });
+  }
+
+  const GraphLowering& lowering_;
+  const ConvolutionGeometry& geometry_;
+  const Method method_;
+  ConvolutionDescriptors of_;
+  const Fusion& fused_;
+};
+
 // Winograd's where it saves time, else the layout that is being tried first, then
 // those that oneDNN likes, then dense ones; never a reference implementation. The
 // packing that other graphs use comes first. Nullopt: none, or a better one with fewer
@@ -161,19 +243,13 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
     weights.insert(weights.begin(), *packed);
   const auto find = [&](Method method, const auto& describe,
                         const Fusion& fused) -> std::optional<dnnl::primitive_desc> {
-    ConvolutionDescriptors of{.source = describe(source.type, source.shape),
-                              .weights = {},
-                              .bias = dense_descriptor(DataType::kFloat32, {destination.shape[1]}),
-                              .destination = fused.destination.value_or(describe(destination.type, destination.shape)),
-                              .has_bias = has_bias(node.inputs, node.post_operations)};
-    for (const Descriptor& candidate : weights) {
-      of.weights = candidate;
-      auto found =
-          attempt([&] { return make_descriptor(geometry, method, of, fused.attributes.make(), lowering.engine()); });
-      if (found && is_storable(found->query_md(dnnl::query::weights_md)) && !mistakes_images(*found, fused))
-        return found;
-    }
-    return std::nullopt;
+    const ConvolutionDescriptors of{
+        .source = describe(source.type, source.shape),
+        .weights = {},
+        .bias = dense_descriptor(DataType::kFloat32, {destination.shape[1]}),
+        .destination = fused.destination.value_or(describe(destination.type, destination.shape)),
+        .has_bias = has_bias(node.inputs, node.post_operations)};
+    return WeightsChoice(lowering, geometry, method, of, fused).choose(weights);
   };
   if (source.type == DataType::kFloat32 && suits_winograd(geometry, source.shape, destination.shape)) {
     if (auto found = find(Method::kWinograd, blocked_descriptor, fusion)) return found;

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -24,11 +25,13 @@ namespace foliot {
 namespace {
 
 // Raised whenever lowering gives other plans for the same graph.
-constexpr int kLoweringVersion = 7;
+constexpr int kLoweringVersion = 9;
 // Entries of oneDNN's cache of compiled primitives: those of many models at a time.
 constexpr int kPrimitiveCacheEntries = 32768;
 constexpr uint64_t kPageAlignment = 4096;
 // What errors call the device's memory.
+// Before the number of threads, the last word of a fingerprint.
+constexpr std::string_view kThreads = " threads=";
 constexpr std::string_view kIoCache = "io cache", kWorkspace = "workspace";
 
 // Layouts of activations.
@@ -119,8 +122,10 @@ class OneDnnDevice : public CpuDevice {
 
   std::string kind() const override { return "cpu"; }
 
-  std::string fingerprint() const override { return fmt::format("{} threads={}", kernels(), options_.threads); }
-  bool runs(const std::string& fingerprint) const override { return fingerprint.starts_with(kernels() + " threads="); }
+  std::string fingerprint() const override { return fmt::format("{}{}{}", kernels(), kThreads, options_.threads); }
+  bool runs(const std::string& fingerprint) const override {
+    return fingerprint.starts_with(fmt::format("{}{}", kernels(), kThreads));
+  }
 
   uint32_t lanes() const override { return options_.lanes; }
 
@@ -259,6 +264,16 @@ Result<std::unique_ptr<Executable>> OneDnnDevice::preload(std::span<const Plan> 
 
 std::unique_ptr<CpuDevice> make_cpu_device(const CpuDeviceOptions& options) {
   return std::make_unique<OneDnnDevice>(options);
+}
+
+std::optional<uint32_t> threads_of(std::string_view fingerprint) {
+  const size_t mark = fingerprint.rfind(kThreads);
+  if (mark == std::string_view::npos) return std::nullopt;
+  const std::string_view number = fingerprint.substr(mark + kThreads.size());
+  uint32_t threads = 0;
+  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), threads);
+  if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size()) return std::nullopt;
+  return threads;
 }
 
 }  // namespace foliot

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "device/device.h"
 
@@ -33,6 +35,9 @@ class CpuDevice : public Device {
 };
 
 std::unique_ptr<CpuDevice> make_cpu_device(const CpuDeviceOptions& options = {});
+
+// The threads of the CpuDevice with this fingerprint; nullopt: it is not one of a CpuDevice.
+std::optional<uint32_t> threads_of(std::string_view fingerprint);
 
 }  // namespace foliot
 

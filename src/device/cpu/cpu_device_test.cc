@@ -30,6 +30,10 @@ TEST(CpuDevice, RegistersTheConformanceSuite) { EXPECT_GT(kRegistered, 600); }
 TEST(CpuDevice, FingerprintDistinguishesThreads) {
   EXPECT_NE(with_threads(1)()->fingerprint(), with_threads(2)()->fingerprint());
   EXPECT_EQ(with_threads(1)()->fingerprint().find("cpu oneDNN "), 0u);
+  EXPECT_EQ(threads_of(with_threads(2)()->fingerprint()), 2u);
+  for (const char* other : {"", "cuda 1", "cpu threads=", "cpu threads=2 lanes=2", "cpu threads=99999999999"}) {
+    EXPECT_FALSE(threads_of(other)) << other;
+  }
   EXPECT_EQ(with_threads(1)()->kind(), "cpu");
 }
 

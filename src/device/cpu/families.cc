@@ -17,7 +17,7 @@ constexpr std::array kFamilies{
     Family{OperatorKind::kAffine, lower_affine, nullptr, nullptr, ""},
     Family{OperatorKind::kSoftmax, lower_softmax, describe_softmax, make_softmax, "foliot:softmax"},
     Family{OperatorKind::kAttention, lower_attention, nullptr, make_attention, "foliot:attention"},
-    Family{OperatorKind::kLayerNorm, lower_layer_norm, describe_layer_norm, nullptr, ""},
+    Family{OperatorKind::kLayerNorm, lower_layer_norm, describe_layer_norm, make_layer_norm, "foliot:channel_norm"},
     Family{OperatorKind::kLrn, lower_lrn, describe_lrn, make_lrn, "foliot:lrn"},
     Family{OperatorKind::kReduce, lower_reduce, nullptr, make_reduce, "foliot:reduce"},
     Family{OperatorKind::kConcat, lower_concat, nullptr, make_concat, "foliot:concat"},

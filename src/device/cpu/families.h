@@ -64,6 +64,7 @@ Result<std::unique_ptr<Kernel>> make_attention(const OperatorView& view);
 
 Result<bool> lower_layer_norm(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_layer_norm(const OperatorView& view);
+Result<std::unique_ptr<Kernel>> make_layer_norm(const OperatorView& view);
 
 Result<bool> lower_lrn(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_lrn(const OperatorView& view);

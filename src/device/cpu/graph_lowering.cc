@@ -1,6 +1,7 @@
 #include "device/cpu/graph_lowering.h"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 
@@ -52,6 +53,7 @@ GraphLowering::GraphLowering(const Graph& graph, ActivationLayout layout, Packin
       activation_layout_(layout),
       packing_(packing),
       engine_(engine),
+      fewer_threads_(threads_of_fewer_lanes(static_cast<uint32_t>(omp_get_max_threads()))),
       values_(graph.values),
       tensor_(values_.size(), kNoTensor),
       output_(values_.size()),
@@ -452,14 +454,31 @@ Status GraphLowering::emit(Operator operation) {
   if (!operation.kernel.starts_with(kOwnKernel)) {
     const Family* family = find_family(operation.kind);
     FOLIOT_CHECK(family != nullptr && family->describe != nullptr);
-    const OperatorView view(operation, plan_.tensors, engine_);
-    const ThreadLimit limit(is_short(view));
-    FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, family->describe(view));
-    operation.kernel = recipe.descriptor.impl_info_str();
-    operation.scratchpad = add_scratchpad(operation, recipe.descriptor.scratchpad_desc().get_size());
+    FOLIOT_ASSIGN_OR_RETURN(const uint64_t scratchpad_bytes, choose_kernel(*family, operation));
+    operation.scratchpad = add_scratchpad(operation, scratchpad_bytes);
   }
   plan_.operators.push_back(std::move(operation));
   return Status();
+}
+
+// A kernel may need more for fewer threads: GEMM convolutions lay out more of the image at once.
+Result<uint64_t> GraphLowering::choose_kernel(const Family& family, Operator& operation) const {
+  const OperatorView view(operation, plan_.tensors, engine_);
+  const auto describe = [&](bool alone) {
+    const ThreadLimit limit(alone);
+    return family.describe(view);
+  };
+  const bool alone = is_short(view);
+  FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, describe(alone));
+  operation.kernel = recipe.descriptor.impl_info_str();
+  uint64_t bytes = recipe.descriptor.scratchpad_desc().get_size();
+  if (alone) return bytes;
+  for (const uint32_t threads : fewer_threads_) {
+    const ThreadLimit limit = ThreadLimit::at_most(threads);
+    FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe narrow, describe(false));
+    bytes = std::max<uint64_t>(bytes, narrow.descriptor.scratchpad_desc().get_size());
+  }
+  return bytes;
 }
 
 Status GraphLowering::reorder(TensorIndex from, TensorIndex to) {

@@ -25,9 +25,11 @@ enum class ActivationLayout {
   kChannelsLast,  // innermost
 };
 
+struct Family;
+
 class GraphLowering {
  public:
-  // All must outlive it.
+  // All must outlive it. The calling thread has as many OpenMP threads as the plan's EXECs on all lanes.
   GraphLowering(const Graph& graph, ActivationLayout layout, Packing& packing, const dnnl::engine& engine);
 
   // Call once. Errors: kUnimplemented naming the node.
@@ -35,6 +37,8 @@ class GraphLowering {
 
   // For families, about the node being lowered:
   const dnnl::engine& engine() const { return engine_; }
+  // The kernels of a plan must suit these, too: its EXECs have so many on fewer lanes.
+  const std::vector<uint32_t>& fewer_threads() const { return fewer_threads_; }
   ActivationLayout activation_layout() const { return activation_layout_; }
   const Value& value(ValueIndex value) const { return values_.at(value); }
   const Shape& shape(ValueIndex value) const { return values_.at(value).shape; }
@@ -103,6 +107,9 @@ class GraphLowering {
   Status finish_outputs();
   ValueIndex add_value(const Value& like);
   TensorIndex add_tensor(Tensor tensor);
+  // Sets the kernel's name. Returns the bytes of the scratchpad that it needs on all threads, or on those
+  // of fewer lanes, whichever are more.
+  Result<uint64_t> choose_kernel(const Family& family, Operator& operation) const;
   // kNoTensor for 0 bytes.
   TensorIndex add_scratchpad(const Operator& operation, uint64_t bytes);
   TensorIndex add_view(const Value& value, TensorIndex under, const std::string& layout, uint64_t bytes,
@@ -115,6 +122,7 @@ class GraphLowering {
   const ActivationLayout activation_layout_;
   Packing& packing_;
   const dnnl::engine& engine_;
+  const std::vector<uint32_t> fewer_threads_;
   Plan plan_;
   std::vector<Value> values_;                                         // the graph's, then those between split nodes
   std::vector<TensorIndex> tensor_;                                   // by value; kNoTensor: not yet

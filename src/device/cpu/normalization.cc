@@ -1,11 +1,15 @@
 // Softmax, LayerNorm and LRN.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
+#include "device/cpu/normalization_rows.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/vector_functions.h"
 
@@ -104,6 +108,33 @@ class SoftmaxKernel : public Kernel {
   VectorFunction exponential_;  // nullptr: none
 };
 
+// Over the last dimension.
+class SoftmaxRowsKernel : public Kernel {
+ public:
+  explicit SoftmaxRowsKernel(const OperatorView& view)
+      : source_(view.input_index(0)),
+        destination_(view.output_index()),
+        around_(around(view.input(0).shape, view.attributes().integer("axis"))),
+        log_(view.attributes().integer("log") != 0),
+        functions_(find_normalization_rows()) {}
+
+  Status run(Addresses addresses) override {
+    const float* source = reinterpret_cast<const float*>(addresses[source_]);
+    float* destination = reinterpret_cast<float*>(addresses[destination_]);
+    const int64_t rows = around_.outer, extent = around_.extent;
+    parallel_for(extent > 0 ? rows : 0, rows * extent * 8, [&](int64_t row) {
+      functions_.softmax(source + row * extent, destination + row * extent, extent, log_);
+    });
+    return Status();
+  }
+
+ private:
+  TensorIndex source_, destination_;
+  Around around_;
+  bool log_;
+  NormalizationRows functions_;
+};
+
 // LayerNorm over merged dimensions: [what is left, what is normalised].
 Shape normalised_shape(const Shape& shape, int64_t axis) {
   Shape merged{1, 1};
@@ -121,6 +152,69 @@ dnnl::primitive_desc layer_norm_descriptor(const Attributes& attributes, const S
       {kInference, dense_descriptor(DataType::kFloat32, merged), static_cast<float>(attributes.real("epsilon")), flags},
       PrimitiveAttributes().make(), engine);
 }
+
+// Whether parameters have the shape of the normalised dimensions.
+bool is_normalised(const Shape& parameters, const Shape& shape, const Attributes& attributes) {
+  const auto axis = static_cast<std::ptrdiff_t>(attributes.integer("axis"));
+  return parameters == Shape(shape.begin() + axis, shape.end());
+}
+
+// Parameters that broadcast to a dense tensor: of element i, the one at (i / run) % count.
+struct Broadcast {
+  int64_t run = 1, count = 1;
+};
+
+// Nullopt: they are not of neighbouring dimensions of it.
+std::optional<Broadcast> broadcast_of(const Shape& parameters, const Shape& shape) {
+  const Shape padded = padded_shape(parameters, shape.size());
+  Broadcast result;
+  size_t d = shape.size();
+  for (; d > 0 && padded[d - 1] == 1; --d) result.run *= shape[d - 1];
+  for (; d > 0 && padded[d - 1] == shape[d - 1]; --d) result.count *= shape[d - 1];
+  for (; d > 0; --d)
+    if (padded[d - 1] != 1) return std::nullopt;
+  return result;
+}
+
+// LayerNorm whose scale and bias are the same for runs of neighbours.
+class ChannelNormKernel : public Kernel {
+ public:
+  ChannelNormKernel(const OperatorView& view, Broadcast parameters)
+      : source_(view.input_index(0)),
+        scale_(view.input_index(1)),
+        bias_(view.input_index(2)),
+        destination_(view.output_index()),
+        rows_(normalised_shape(view.input(0).shape, view.attributes().integer("axis"))[0]),
+        extent_(normalised_shape(view.input(0).shape, view.attributes().integer("axis"))[1]),
+        parameters_(parameters),
+        epsilon_(view.attributes().real("epsilon")),
+        functions_(find_normalization_rows()) {}
+
+  Status run(Addresses addresses) override {
+    const float* source = reinterpret_cast<const float*>(addresses[source_]);
+    const float* scale = reinterpret_cast<const float*>(addresses[scale_]);
+    const float* bias = reinterpret_cast<const float*>(addresses[bias_]);
+    float* destination = reinterpret_cast<float*>(addresses[destination_]);
+    const int64_t run = std::min(parameters_.run, extent_);
+    parallel_for(extent_ > 0 ? rows_ : 0, rows_ * extent_ * 8, [&](int64_t row) {
+      const int64_t begin = row * extent_;
+      const auto [mean, variance] = functions_.moments(source + begin, extent_);
+      const auto factor = static_cast<float>(1 / std::sqrt(static_cast<double>(variance) + epsilon_));
+      for (int64_t i = begin; i < begin + extent_; i += run) {
+        const int64_t channel = i / parameters_.run % parameters_.count;
+        functions_.normalize(source + i, destination + i, run, mean, factor * scale[channel], bias[channel]);
+      }
+    });
+    return Status();
+  }
+
+ private:
+  TensorIndex source_, scale_, bias_, destination_;
+  int64_t rows_, extent_;
+  Broadcast parameters_;
+  double epsilon_;
+  NormalizationRows functions_;
+};
 
 dnnl::primitive_desc lrn_descriptor(const Attributes& attributes, const Descriptor& data, const dnnl::engine& engine) {
   return dnnl::lrn_forward::primitive_desc(
@@ -193,10 +287,11 @@ Result<bool> lower_same_shape(const Node& node, GraphLowering& lowering, std::st
 
 }  // namespace
 
+// oneDNN's only over the last dimension of what is not dense.
 Result<bool> lower_softmax(const Node& node, GraphLowering& lowering) {
+  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
   const Shape& shape = lowering.shape(node.inputs[0]);
-  if (around(shape, node.attributes.integer("axis")).inner > 1) {
-    FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  if (around(shape, node.attributes.integer("axis")).inner > 1 || lowering.is_dense(node.inputs[0])) {
     FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:softmax"));
     return true;
   }
@@ -210,11 +305,26 @@ Result<PrimitiveRecipe> describe_softmax(const OperatorView& view) {
 }
 
 Result<std::unique_ptr<Kernel>> make_softmax(const OperatorView& view) {
-  return std::unique_ptr<Kernel>(std::make_unique<SoftmaxKernel>(view));
+  if (around(view.input(0).shape, view.attributes().integer("axis")).inner > 1)
+    return std::unique_ptr<Kernel>(std::make_unique<SoftmaxKernel>(view));
+  return std::unique_ptr<Kernel>(std::make_unique<SoftmaxRowsKernel>(view));
 }
 
 Result<bool> lower_layer_norm(const Node& node, GraphLowering& lowering) {
   FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  if (GraphLowering::has(node, 1) && !is_normalised(lowering.shape(node.inputs[1]), shape, node.attributes)) {
+    const Shape& parameters = lowering.shape(node.inputs[1]);
+    if (!GraphLowering::has(node, 2) || parameters != lowering.shape(node.inputs[2]) ||
+        !broadcast_of(parameters, shape))
+      return Status::unimplemented(
+          fmt::format("a layer norm of {} with a scale of {}: it may have a scale and a bias of one "
+                      "shape, of the normalised dimensions or of neighbouring ones before the "
+                      "last",
+                      to_string(shape), to_string(parameters)));
+    FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:channel_norm"));
+    return true;
+  }
   Operator operation = GraphLowering::begin(node);
   for (size_t i = 0; i < 3 && GraphLowering::has(node, i); ++i)
     operation.inputs.push_back(lowering.dense(node.inputs[i]));
@@ -225,11 +335,20 @@ Result<bool> lower_layer_norm(const Node& node, GraphLowering& lowering) {
 
 Result<PrimitiveRecipe> describe_layer_norm(const OperatorView& view) {
   const bool scaled = view.has_input(1);
+  if (scaled && !is_normalised(view.input(1).shape, view.input(0).shape, view.attributes()))
+    return Status::invalid_argument("scale and bias are not those of the normalised dimensions");
   PrimitiveRecipe recipe =
       same_shape_recipe(view, layer_norm_descriptor(view.attributes(), view.input(0).shape, scaled, view.engine()));
   if (scaled) recipe.inputs.push_back({DNNL_ARG_SCALE, view.input_index(1)});
   if (scaled) recipe.inputs.push_back({DNNL_ARG_SHIFT, view.input_index(2)});
   return recipe;
+}
+
+Result<std::unique_ptr<Kernel>> make_layer_norm(const OperatorView& view) {
+  const auto parameters =
+      view.has_input(1) ? broadcast_of(view.input(1).shape, view.input(0).shape) : std::optional<Broadcast>();
+  if (!parameters) return Status::invalid_argument("scale and bias are not of neighbouring dimensions");
+  return std::unique_ptr<Kernel>(std::make_unique<ChannelNormKernel>(view, *parameters));
 }
 
 Result<bool> lower_lrn(const Node& node, GraphLowering& lowering) {

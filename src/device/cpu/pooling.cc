@@ -1,7 +1,10 @@
 // Max and average pooling: oneDNN's kernels, and a loop for what they cannot do
 // (padding that must not count beside padding that must, windows of padding only).
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "device/cpu/families.h"
@@ -63,6 +66,8 @@ dnnl::primitive_desc make_descriptor(const PoolingGeometry& geometry, const Desc
       PrimitiveAttributes().make(), engine);
 }
 
+// Row by row of the result: first the rows of the input that its windows see become one, then
+// neighbours in that.
 class PoolingKernel : public Kernel {
  public:
   PoolingKernel(const OperatorView& view, PoolingGeometry geometry)
@@ -78,19 +83,33 @@ class PoolingKernel : public Kernel {
       *shape = padded_shape(*shape, 3);
     for (Shape* pads : {&geometry_.pads_begin, &geometry_.pads_end, &geometry_.extra_pads})
       pads->insert(pads->begin(), 3 - pads->size(), 0);
+    for (int64_t x = 0; x < destination_shape_[2]; ++x) counts_.push_back(static_cast<float>(window(2, x).counted));
   }
 
   Status run(Addresses addresses) override {
     const float* source = reinterpret_cast<const float*>(addresses[source_]);
     float* destination = reinterpret_cast<float*>(addresses[destination_]);
     const int64_t in = source_shape_[0] * source_shape_[1] * source_shape_[2];
-    const int64_t out = destination_shape_[0] * destination_shape_[1] * destination_shape_[2];
-    parallel_for(planes_, planes_ * (in + out),
-                 [&](int64_t plane) { pool_plane(source + plane * in, destination + plane * out); });
+    const int64_t rows = destination_shape_[0] * destination_shape_[1], width = destination_shape_[2];
+    parallel_for(planes_ * rows, planes_ * (in + rows * width), [&](int64_t row) {
+      const float* plane = source + row / rows * in;
+      const int64_t z = row % rows / destination_shape_[1], y = row % destination_shape_[1];
+      for (int64_t x = 0; x < width; x += kTogether)
+        pool(plane, z, y, {x, std::min(x + kTogether, width)}, destination + row * width);
+    });
     return Status();
   }
 
  private:
+  // So many results of a row at a time.
+  static constexpr int64_t kTogether = 256;
+  // So many neighbours of a row of the input at a time.
+  static constexpr int64_t kLine = 1024;
+
+  struct Range {
+    int64_t begin, end;
+  };
+
   // The part of window `position` along `d` that lies within the input, and how
   // many of its places count.
   struct Window {
@@ -103,8 +122,9 @@ class PoolingKernel : public Kernel {
     Window window{.begin = geometry_.kernel[d], .end = 0, .counted = 0};
     for (int64_t k = 0; k < geometry_.kernel[d]; ++k) {
       const int64_t at = start + k * geometry_.dilations[d];
-      if (at < limit) ++window.counted;
-      if (at < 0 || at >= source_shape_[d]) continue;
+      const bool inside = at >= 0 && at < source_shape_[d];
+      if (geometry_.count_padding ? at < limit : inside) ++window.counted;
+      if (!inside) continue;
       window.begin = std::min(window.begin, k);
       window.end = k + 1;
     }
@@ -115,34 +135,73 @@ class PoolingKernel : public Kernel {
     return position * geometry_.strides[d] - geometry_.pads_begin[d] + step * geometry_.dilations[d];
   }
 
-  void pool_plane(const float* source, float* destination) const {
-    for (int64_t z = 0; z < destination_shape_[0]; ++z)
-      for (int64_t y = 0; y < destination_shape_[1]; ++y)
-        for (int64_t x = 0; x < destination_shape_[2]; ++x) *destination++ = pool_one(source, z, y, x);
+  bool is_maximum() const { return geometry_.algorithm == dnnl::algorithm::pooling_max; }
+
+  // `columns` of row (z, y) of the result.
+  void pool(const float* plane, int64_t z, int64_t y, Range columns, float* to) const {
+    const Window depth = window(0, z), height = window(1, y);
+    std::fill(to + columns.begin, to + columns.end, is_maximum() ? -std::numeric_limits<float>::infinity() : 0.F);
+    const Range seen{std::max<int64_t>(offset(2, columns.begin, 0), 0),
+                     std::min(offset(2, columns.end - 1, geometry_.kernel[2] - 1) + 1, source_shape_[2])};
+    std::array<float, kLine> line;
+    for (int64_t begin = seen.begin; begin < seen.end && depth.begin < depth.end && height.begin < height.end;
+         begin += kLine) {
+      const Range part{begin, std::min(begin + kLine, seen.end)};
+      join_rows(plane, z, depth, y, height, part, line.data());
+      for (int64_t k = 0; k < geometry_.kernel[2]; ++k) take_neighbours(line.data(), part, k, columns, to);
+    }
+    if (is_maximum()) return;
+    const auto rows = static_cast<float>(depth.counted * height.counted);
+    for (int64_t x = columns.begin; x < columns.end; ++x) {
+      const float count = rows * counts_[static_cast<size_t>(x)];
+      to[x] = count == 0 ? 0 : to[x] / count;
+    }
   }
 
-  float pool_one(const float* source, int64_t z, int64_t y, int64_t x) const {
-    const Window depth = window(0, z), height = window(1, y), width = window(2, x);
-    const bool maximum = geometry_.algorithm == dnnl::algorithm::pooling_max;
-    float value = maximum ? -std::numeric_limits<float>::infinity() : 0.f;
-    int64_t inside = 0;
+  // What the rows of the input that are seen hold in the columns of `part`, joined.
+  void join_rows(const float* plane, int64_t z, const Window& depth, int64_t y, const Window& height, Range part,
+                 float* line) const {
+    const int64_t count = part.end - part.begin;
+    bool first = true;
     for (int64_t i = depth.begin; i < depth.end; ++i)
-      for (int64_t j = height.begin; j < height.end; ++j)
-        for (int64_t k = width.begin; k < width.end; ++k) {
-          const int64_t at =
-              (offset(0, z, i) * source_shape_[1] + offset(1, y, j)) * source_shape_[2] + offset(2, x, k);
-          value = maximum ? std::max(value, source[at]) : value + source[at];
-          ++inside;
-        }
-    if (maximum) return value;
-    const int64_t counted = geometry_.count_padding ? depth.counted * height.counted * width.counted : inside;
-    return counted == 0 ? 0.f : value / static_cast<float>(counted);
+      for (int64_t j = height.begin; j < height.end; ++j) {
+        const float* row =
+            plane + (offset(0, z, i) * source_shape_[1] + offset(1, y, j)) * source_shape_[2] + part.begin;
+        if (first)
+          std::copy_n(row, count, line);
+        else if (is_maximum())
+          for (int64_t x = 0; x < count; ++x) line[x] = line[x] < row[x] ? row[x] : line[x];
+        else
+          for (int64_t x = 0; x < count; ++x) line[x] += row[x];
+        first = false;
+      }
+  }
+
+  // What stands at step `k` of each window, if it is in `part`.
+  void take_neighbours(const float* line, Range part, int64_t k, Range columns, float* to) const {
+    const int64_t stride = geometry_.strides[2], start = offset(2, 0, k);
+    const auto first_at = [&](int64_t at) { return at <= start ? 0 : (at - start + stride - 1) / stride; };
+    const int64_t begin = std::max(columns.begin, first_at(part.begin));
+    const int64_t end = std::min(columns.end, first_at(part.end));
+    if (begin >= end) return;
+    const float* from = line + (start + begin * stride - part.begin);
+    to += begin;
+    const auto take = [&](auto step) {
+      if (is_maximum())
+        for (int64_t x = 0; x < end - begin; ++x) to[x] = to[x] < from[x * step] ? from[x * step] : to[x];
+      else
+        for (int64_t x = 0; x < end - begin; ++x) to[x] += from[x * step];
+    };
+    if (stride == 1) return take(std::integral_constant<int64_t, 1>());
+    if (stride == 2) return take(std::integral_constant<int64_t, 2>());
+    take(stride);
   }
 
   PoolingGeometry geometry_;
   TensorIndex source_, destination_;
   int64_t planes_;
   Shape source_shape_, destination_shape_;
+  std::vector<float> counts_;  // of the columns of a window
 };
 
 // The source's own layout, or channels last, which is all that kernels for
@@ -160,6 +219,12 @@ std::optional<dnnl::primitive_desc> choose(const PoolingGeometry& geometry, Valu
   return std::nullopt;
 }
 
+// Whether oneDNN has no better than a loop over single values.
+bool is_loop(const dnnl::primitive_desc& descriptor) {
+  const std::string_view name = descriptor.impl_info_str();
+  return name.starts_with("simple") || name.starts_with("ref");
+}
+
 }  // namespace
 
 Result<bool> lower_pooling(const Node& node, GraphLowering& lowering) {
@@ -168,7 +233,8 @@ Result<bool> lower_pooling(const Node& node, GraphLowering& lowering) {
   const ValueIndex source = node.inputs[0], destination = node.outputs[0];
   const PoolingGeometry geometry =
       geometry_of(node.kind, node.attributes, lowering.shape(source), lowering.shape(destination));
-  const std::optional<dnnl::primitive_desc> chosen = choose(geometry, source, destination, lowering);
+  std::optional<dnnl::primitive_desc> chosen = choose(geometry, source, destination, lowering);
+  if (chosen && !narrow && lowering.is_dense(source) && is_loop(*chosen)) chosen.reset();
   if (!chosen && narrow) return false;
   Operator operation = GraphLowering::begin(node, chosen ? "" : "foliot:pooling");
   if (chosen) {

@@ -136,6 +136,29 @@ TEST(PreparedProgram, RunKeepsNothing) {
 
 void run_on(Session& session, uint32_t lane) { session.run_part(0, 0, {.lanes = {lane, 1}, .context = lane}); }
 
+// Of GoogLeNet: for one thread Winograd's algorithm transforms more of the images at once than for each
+// of two. The session is prepared for one lane, too.
+TEST(PreparedProgram, AScratchpadSufficesOnFewerLanes) {
+  Random random(7);
+  CaseGraphBuilder builder;
+  const ValueIndex image = builder.input({16, 160, 14, 14});
+  const ValueIndex weights = builder.constant(random_array(DataType::kFloat32, {320, 160, 3, 3}, random, {-0.5, 0.5}));
+  using Ints = std::vector<int64_t>;
+  builder.output(builder.node(
+      OperatorKind::kConvolution, {image, weights}, {16, 320, 14, 14},
+      {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}, {"groups", int64_t{1}}}));
+  const std::vector<Graph> graphs{builder.graph()};
+  const auto device = make_cpu_device({.threads = 2, .lanes = 2, .lock_memory = false});
+  for (size_t layout = 0; layout < device->layouts(graphs).size(); ++layout) {
+    const auto own = make_cpu_device({.threads = 2, .lanes = 2, .lock_memory = false});
+    auto program = lower_and_plan(*own, graphs, layout);
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    Session session(*own, {std::move(program).value()}, kCachePageBytes);
+    session.load(0, 0);
+    run_on(session, 1);
+  }
+}
+
 // What a thread begins with, its heap and its thread-local memory, is taken before.
 TEST(PreparedProgram, LanesThatRunAtOnceKeepNothing) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer allocates";

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <type_traits>
 
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
@@ -190,19 +192,60 @@ class ArgReduceKernel : public Kernel {
   Status run(Addresses addresses) override {
     const T* from = reinterpret_cast<const T*>(addresses[from_]);
     int64_t* to = reinterpret_cast<int64_t*>(addresses[to_]);
-    parallel_for(outer_ * inner_, outer_ * inner_ * extent_,
-                 [&](int64_t i) { to[i] = best(from + i / inner_ * extent_ * inner_ + i % inner_); });
+    if (largest_ && last_) find(from, to, std::greater_equal<>());
+    if (largest_ && !last_) find(from, to, std::greater<>());
+    if (!largest_ && last_) find(from, to, std::less_equal<>());
+    if (!largest_ && !last_) find(from, to, std::less<>());
     return Status();
   }
 
  private:
-  int64_t best(const T* from) const {
-    int64_t best = 0;
+  static constexpr int64_t kTogether = 128;
+  // As wide as an element, so that vectors hold as many of both.
+  using Position = std::conditional_t<sizeof(T) <= 4, int32_t, int64_t>;
+
+  template <typename Better>
+  void find(const T* from, int64_t* to, const Better& better) const {
+    const int64_t pieces = (inner_ + kTogether - 1) / kTogether;
+    if (extent_ == 0 || extent_ > std::numeric_limits<int32_t>::max()) return find_singly(from, to, better);
+    parallel_for(outer_ * pieces, outer_ * inner_ * extent_, [&](int64_t i) {
+      const int64_t first = i % pieces * kTogether, count = std::min(kTogether, inner_ - first);
+      const int64_t outer = i / pieces;
+      if (inner_ == 1)
+        to[outer] = best(from + outer * extent_, better);
+      else
+        best_together(from + outer * extent_ * inner_ + first, to + outer * inner_ + first, count, better);
+    });
+  }
+
+  template <typename Better>
+  void find_singly(const T* from, int64_t* to, const Better& better) const {
+    for (int64_t i = 0; i < outer_ * inner_; ++i)
+      to[i] = best(from + i / inner_ * extent_ * inner_ + i % inner_, better);
+  }
+
+  // Of neighbours, whose elements lie together.
+  template <typename Better>
+  void best_together(const T* from, int64_t* to, int64_t count, const Better& better) const {
+    std::array<T, kTogether> holders;
+    std::array<Position, kTogether> places{};
+    std::copy_n(from, count, holders.begin());
     for (int64_t i = 1; i < extent_; ++i) {
-      const T candidate = from[i * inner_], holder = from[best * inner_];
-      const bool better = largest_ ? candidate > holder : candidate < holder;
-      if (better || (last_ && candidate == holder)) best = i;
+      const T* row = from + i * inner_;
+      for (size_t j = 0; j < static_cast<size_t>(count); ++j) {
+        const bool replaces = better(row[j], holders[j]);
+        holders[j] = replaces ? row[j] : holders[j];
+        places[j] = replaces ? static_cast<Position>(i) : places[j];
+      }
     }
+    std::copy_n(places.begin(), count, to);
+  }
+
+  template <typename Better>
+  int64_t best(const T* from, const Better& better) const {
+    int64_t best = 0;
+    for (int64_t i = 1; i < extent_; ++i)
+      if (better(from[i * inner_], from[best * inner_])) best = i;
     return best;
   }
 

@@ -3,6 +3,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <set>
+
+#include "core/lanes.h"
 
 namespace foliot {
 namespace {
@@ -34,8 +37,18 @@ bool is_short(const OperatorView& view) {
                   view.output().shape);
 }
 
-ThreadLimit::ThreadLimit(bool alone) : before_(omp_get_max_threads()) {
-  if (alone && before_ > 1) omp_set_num_threads(1);
+std::vector<uint32_t> threads_of_fewer_lanes(uint32_t threads) {
+  std::set<uint32_t> counts;
+  for (uint32_t lanes = 2; lanes <= std::min(threads, kLanesMax); ++lanes) {
+    if (threads % lanes != 0) continue;
+    for (const uint32_t width : lane_widths(lanes)) counts.insert(threads / lanes * width);
+  }
+  counts.erase(threads);
+  return {counts.begin(), counts.end()};
+}
+
+ThreadLimit::ThreadLimit(int threads_max) : before_(omp_get_max_threads()) {
+  if (before_ > threads_max) omp_set_num_threads(threads_max);
 }
 
 ThreadLimit::~ThreadLimit() {

@@ -4,6 +4,10 @@
 #ifndef FOLIOT_DEVICE_CPU_THREAD_LIMIT_H_
 #define FOLIOT_DEVICE_CPU_THREAD_LIMIT_H_
 
+#include <cstdint>
+#include <limits>
+#include <vector>
+
 #include "core/tensor.h"
 #include "device/cpu/operator_view.h"
 #include "device/operator.h"
@@ -15,16 +19,24 @@ namespace foliot {
 bool is_short(OperatorKind kind, const Shape& left, const Shape& right, const Shape& result);
 bool is_short(const OperatorView& view);
 
+// How many threads an EXEC can have on a part of the lanes of a device of so many threads, for any number
+// of lanes that divides them (core/lanes.h); ascending, each below `threads`.
+std::vector<uint32_t> threads_of_fewer_lanes(uint32_t threads);
+
 // While it lives, what the calling thread makes or runs with oneDNN has one thread if
-// `alone`, else as many as before.
+// `alone`, or at most so many, else as many as before.
 class ThreadLimit {
  public:
-  explicit ThreadLimit(bool alone);
+  explicit ThreadLimit(bool alone) : ThreadLimit(alone ? 1 : kUnlimited) {}
+  static ThreadLimit at_most(uint32_t threads) { return ThreadLimit(static_cast<int>(threads)); }
   ~ThreadLimit();
   ThreadLimit(const ThreadLimit&) = delete;
   ThreadLimit& operator=(const ThreadLimit&) = delete;
 
  private:
+  static constexpr int kUnlimited = std::numeric_limits<int>::max();
+  explicit ThreadLimit(int threads_max);
+
   int before_;
 };
 

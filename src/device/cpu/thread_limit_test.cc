@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <vector>
+
 namespace foliot {
 namespace {
 
@@ -26,6 +28,14 @@ TEST(ThreadLimit, OthersAreShortByTheirElements) {
   EXPECT_FALSE(is_short(Kind::kAveragePool, {1, 1280, 7, 7}, {}, {1, 1280, 1, 1}));
 }
 
+TEST(ThreadLimit, FewerLanesHaveFewerThreads) {
+  using Threads = std::vector<uint32_t>;
+  EXPECT_EQ(threads_of_fewer_lanes(1), Threads{});
+  EXPECT_EQ(threads_of_fewer_lanes(2), Threads{1});
+  EXPECT_EQ(threads_of_fewer_lanes(8), (Threads{1, 2, 4}));
+  EXPECT_EQ(threads_of_fewer_lanes(6), (Threads{1, 2, 3, 4})) << "2, 3 or 6 lanes";
+}
+
 TEST(ThreadLimit, HoldsWhileItLives) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(2);
@@ -33,6 +43,8 @@ TEST(ThreadLimit, HoldsWhileItLives) {
     const ThreadLimit none(false);
     EXPECT_EQ(omp_get_max_threads(), 2);
     const ThreadLimit limit(true);
+    EXPECT_EQ(omp_get_max_threads(), 1);
+    const ThreadLimit more = ThreadLimit::at_most(2);
     EXPECT_EQ(omp_get_max_threads(), 1);
   }
   EXPECT_EQ(omp_get_max_threads(), 2);

@@ -1,8 +1,9 @@
 #include "policies/clockwork/clockwork_policy.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
+
+#include "base/bounded_array.h"
 
 namespace foliot::clockwork {
 namespace {
@@ -306,12 +307,11 @@ bool ClockworkPolicy::send_batch(DeviceId device, const Strategy& strategy, Time
   }
 
   const uint32_t batch_size = sizes[batch_index];
-  std::array<RequestId, kBatchSizeMax> requests;
-  for (uint32_t i = 0; i < batch_size; ++i) requests[i] = state.requests[first + i].id;
+  BoundedArray<RequestId, kBatchSizeMax> requests;
+  for (uint32_t i = 0; i < batch_size; ++i) requests.add(state.requests[first + i].id);
   const Window window{now, deadline - exec(device, key, batch_index) - margin};
-  const Verdict verdict =
-      dispatcher.infer(device, key.model, key.bucket, batch_size, cluster_.device(device).all_lanes(),
-                       std::span(requests.data(), batch_size), window);
+  const Verdict verdict = dispatcher.infer(device, key.model, key.bucket, batch_size,
+                                           cluster_.device(device).all_lanes(), requests, window);
   if (verdict != Verdict::kAccepted) return false;
   state.requests.erase(first, batch_size);
   update_queue(key, now);

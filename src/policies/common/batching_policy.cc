@@ -1,8 +1,9 @@
 #include "policies/common/batching_policy.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
+
+#include "base/bounded_array.h"
 
 namespace foliot {
 
@@ -271,17 +272,17 @@ bool BatchingPolicy::send(const QueueView& queue_here, const BatchingRule::Batch
                           Dispatcher& dispatcher) {
   const QueueKey key = queue_here.key;
   QueueState& state = queue(key);
-  std::array<RequestId, kBatchSizeMax> requests;
+  BoundedArray<RequestId, kBatchSizeMax> requests;
   TimePoint deadline = TimePoint::infinite_future();
   for (uint32_t i = 0; i < batch.rows; ++i) {
-    requests[i] = state.requests[batch.first + i].id;
+    requests.add(state.requests[batch.first + i].id);
     deadline = std::min(deadline, state.requests[batch.first + i].deadline);
   }
   if (drop_ == QueryDrop::kUnmeetable) deadline = deadline - queue_here.exec(batch.batch_index);
   const Window window{now, std::max(deadline, start + lookahead(queue_here.device))};
   const Verdict verdict =
       dispatcher.infer(queue_here.device, key.model, key.bucket, queue_here.batch_sizes()[batch.batch_index],
-                       cluster_.device(queue_here.device).all_lanes(), std::span(requests.data(), batch.rows), window);
+                       cluster_.device(queue_here.device).all_lanes(), requests, window);
   if (verdict != Verdict::kAccepted) return false;
   state.requests.erase(batch.first, batch.rows);
   update(key, now);

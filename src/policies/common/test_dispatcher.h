@@ -51,6 +51,7 @@ class TestDispatcher : public Dispatcher {
   // EXEC of this batch size (by default of one row) takes so long on every device.
   void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0, uint32_t width_index = 0) {
     for (const DeviceModel& device : cluster_.devices) {
+      if (width_index >= width_count(device.lane_count())) continue;  // it has no lanes so narrow
       cluster_.durations().record_exec({device.id(), model, BucketId(0), batch_index, width_index}, exec);
     }
   }

@@ -59,7 +59,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, Tim
   batches_.clear();
   held_until_ = TimePoint::infinite_future();
   const Duration margin = board_.cluster().margin(device);
-  const double stands_for = board_.for_each_candidate(device, kModelsCutMax, [&](ModelId model) {
+  const double stands_for = board_.for_each_candidate(device, kModelsCutMax, {width_index_, start}, [&](ModelId model) {
     const ModelState& state = board_.model(model);
     const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, model);
     for (uint16_t b = 0; b < state.queues.size(); ++b) {
@@ -380,7 +380,8 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
       const size_t queued = queue.best_effort() > 0 ? queue.best_effort() : queue.offline();
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
         const Duration exec = this->exec(device, ModelId(id), BucketId(bucket), i);
-        if (i > 0 && exec > several_rows_max) break;
+        // Never for padding alone, whatever was measured: the same rows always get the same kernels.
+        if (i > 0 && (queued <= sizes[i - 1] || exec > several_rows_max)) break;
         const size_t rows = std::min<size_t>(queued, sizes[i]);
         const double density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds());
         if (best && !best_effort_goes_before(density, queue[first].place, *best)) continue;

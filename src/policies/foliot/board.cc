@@ -1,6 +1,8 @@
 #include "policies/foliot/board.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <span>
 #include <tuple>
 
@@ -20,6 +22,8 @@ constexpr uint32_t kModelsCountedMax = 32;
 constexpr size_t kChangedPartMax = 2;
 // Changes of more than kChangesMax models are taken in together, after so long.
 constexpr Duration kManyChangesInterval = Duration::milliseconds(2);
+// On half of the lanes a batch that never ran there is assumed to take so many times as long.
+constexpr double kHalfAssumed = 1.5;
 
 }  // namespace
 
@@ -91,9 +95,49 @@ void Board::exec_over(DeviceId device, ModelId id, uint32_t width) {
   if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
 }
 
-void Board::exec_sent(DeviceId device, TimePoint now) {
-  exec_rates_.resize(std::max<size_t>(exec_rates_.size(), device.value() + 1));
-  exec_rates_[device.value()].record(now);
+Duration Board::lane_exec(const ExecShape& shape) const {
+  const Duration expected = cluster_.durations().exec(shape);
+  const uint32_t lanes = cluster_.device(shape.device).lane_count();
+  const uint32_t width = width_at(shape.width_index, lanes);
+  if (has_run(shape.model, width)) return expected;
+  const double halvings = std::log2(static_cast<double>(lanes) / width);
+  const Duration on_all =
+      cluster_.durations().exec({shape.device, shape.model, shape.bucket, shape.batch_index, /*width_index=*/0});
+  return std::min(expected, on_all.scaled(std::pow(kHalfAssumed, halvings)));
+}
+
+void Board::exec_sent(DeviceId device, ModelId id, BucketId bucket, uint32_t batch_index, uint32_t rows,
+                      TimePoint now) {
+  std::array<ExecDemand::Exec, ExecDemand::kWidthsMax> exec;
+  const uint32_t widths = width_count(cluster_.device(device).lane_count());
+  for (uint32_t i = 0; i < widths; ++i) {
+    const ExecShape shape{device, id, bucket, batch_index, i};
+    exec[i].now = lane_exec(shape);
+    exec[i].grown = std::min(exec[i].now, grown_exec(shape, rows, now));
+  }
+  exec_demands_.resize(std::max<size_t>(exec_demands_.size(), device.value() + 1));
+  exec_demands_[device.value()].sent(rows, std::span(exec).first(widths));
+}
+
+Duration Board::grown_exec(const ExecShape& shape, uint32_t rows, TimePoint now) const {
+  const ModelState& state = model(shape.model);
+  const std::span<const uint32_t> sizes = cluster_.batch_sizes(shape.device, shape.model);
+  if (state.slo == Duration::max()) return lane_exec(shape);
+  const double rate = state.rate.at(now) / std::max<double>(1, static_cast<double>(state.holders.size()));
+  for (auto i = static_cast<uint32_t>(sizes.size()); --i > shape.batch_index;) {
+    if (rate * state.slo.to_seconds() < sizes[i]) continue;
+    const Duration exec = lane_exec({shape.device, shape.model, shape.bucket, i, shape.width_index});
+    if (Duration::from_seconds(sizes[i] / rate) + exec <= state.slo) return exec * rows / sizes[i];
+  }
+  return lane_exec(shape);
+}
+
+void Board::note_demand(const ModelState& state, TimePoint now) {
+  if (state.holders.empty()) return;
+  uint64_t turn = arrivals_++ % state.holders.size();
+  auto device = state.holders.next(0);
+  for (; turn > 0; --turn) device = state.holders.next(*device + 1);
+  if (*device < exec_demands_.size()) exec_demands_[*device].arrived(now);
 }
 
 void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
@@ -121,6 +165,7 @@ void Board::placement_changed(ModelId id) {
 void Board::note_arrival(const Request& request, TimePoint now) {
   ModelState& state = model(request.model);
   state.rate.record(now);
+  if (!exec_demands_.empty()) note_demand(state, now);
   periods_[request.model.value()].record(request.arrival);
   if (!request.best_effort()) note_slo(request.model, request.deadline - request.arrival);
 }
@@ -180,6 +225,7 @@ void Board::queue_shrank(ModelId id, const RequestQueue& queue, size_t size_befo
 
 Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
   const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, id);
+  const uint32_t lanes = cluster_.device(device).lane_count();
   Duration total;
   const ModelState& state = model(id);
   for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
@@ -189,11 +235,22 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
         deadline.is_infinite() ? queue.with_deadline() : queue.first_due_from(deadline + Duration::nanoseconds(1)));
     for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
       if (rows < sizes[i]) continue;
-      total += execs[i] * static_cast<int64_t>(rows / sizes[i]);
+      const Duration exec = lanes > 1 ? least_share(device, id, BucketId(bucket), static_cast<uint32_t>(i)) : execs[i];
+      total += exec * static_cast<int64_t>(rows / sizes[i]);
       rows %= sizes[i];
     }
   }
   return total;
+}
+
+Duration Board::least_share(DeviceId device, ModelId id, BucketId bucket, uint32_t batch_index) const {
+  const uint32_t lanes = cluster_.device(device).lane_count();
+  Duration least = Duration::max();
+  for (uint32_t i = 0; i < width_count(lanes); ++i) {
+    least =
+        std::min(least, cluster_.durations().exec({device, id, bucket, batch_index, i}) * width_at(i, lanes) / lanes);
+  }
+  return least;
 }
 
 Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) const {
@@ -211,13 +268,15 @@ Duration Board::backlog(DeviceId device, TimePoint now) const {
   return cluster_.device(device).exec_done(now) - now + waiting_work(device, now).time + wide_work();
 }
 
-double Board::find_candidates(DeviceId device, uint32_t count_max) const {
+double Board::find_candidates(DeviceId device, uint32_t count_max, const LaneStart& on) const {
   candidates_.clear();
   uint64_t all_rows = 0;
+  const bool one_lane = cluster_.device(device).lane_count() == 1;
   waiting_.for_each_common(loaded(device), [&](uint32_t id) {
-    if (heads_[id].rows == 0) return;
-    candidates_.push_back(heads_[id]);
-    all_rows += heads_[id].rows;
+    const Head head = one_lane || heads_[id].rows == 0 ? heads_[id] : head_in_time(device, ModelId(id), on);
+    if (head.rows == 0) return;
+    candidates_.push_back(head);
+    all_rows += head.rows;
   });
   if (candidates_.size() <= count_max) return 1;
   const auto first = candidates_.begin();
@@ -234,6 +293,20 @@ double Board::find_candidates(DeviceId device, uint32_t count_max) const {
   uint64_t rows = 0;
   for (const Head& head : candidates_) rows += head.rows;
   return static_cast<double>(all_rows) / static_cast<double>(rows);
+}
+
+Board::Head Board::head_in_time(DeviceId device, ModelId id, const LaneStart& on) const {
+  Head head{TimePoint::infinite_future(), id};
+  const ModelState& state = model(id);
+  for (uint16_t b = 0; b < state.queues.size(); ++b) {
+    const RequestQueue& queue = state.queues[b];
+    const Duration exec = cluster_.durations().exec({device, id, BucketId(b), 0, on.width_index});
+    const size_t first = queue.first_due_from(on.start + exec + cluster_.margin(device));
+    if (first >= queue.with_deadline()) continue;
+    head.first_deadline = std::min(head.first_deadline, queue[first].deadline);
+    head.rows += static_cast<uint32_t>(queue.with_deadline() - first);
+  }
+  return head;
 }
 
 void Board::update_head(ModelId id) {

@@ -16,6 +16,7 @@
 #include "policies/common/request_queue.h"
 #include "policies/foliot/arrival_period.h"
 #include "policies/foliot/arrival_rate.h"
+#include "policies/foliot/exec_demand.h"
 
 namespace foliot::foliot_policy {
 
@@ -35,6 +36,12 @@ struct alignas(64) ModelState {
   bool touched = false;  // has changed since the last decision
 };
 static_assert(sizeof(ModelState) <= 192);
+
+// Lanes of some width, and when they are free.
+struct LaneStart {
+  uint32_t width_index;
+  TimePoint start;
+};
 
 class Board {
  public:
@@ -73,11 +80,18 @@ class Board {
   void exec_over(DeviceId device, ModelId model, uint32_t width);
   // Whether the model ever ran on so many lanes of a device. REQUIRES: a power of two, or all.
   bool has_run(ModelId model, uint32_t width) const { return (widths_run_[model.value()] & width_bit(width)) != 0; }
+  // How long an EXEC is expected to take on lanes of this width. Where the model never ran on it, a good
+  // division is assumed, so that it will be tried.
+  Duration lane_exec(const ExecShape& shape) const;
   // An EXEC of a device with several lanes was sent.
-  void exec_sent(DeviceId device, TimePoint now);
-  // Of those, per second.
-  double exec_rate(DeviceId device, TimePoint now) const {
-    return device.value() < exec_rates_.size() ? exec_rates_[device.value()].at(now) : 0;
+  void exec_sent(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, uint32_t rows, TimePoint now);
+  // EXECs per second that such a device would have to run to keep up.
+  double exec_demand(DeviceId device, TimePoint now) const {
+    return device.value() < exec_demands_.size() ? exec_demands_[device.value()].at(now) : 0;
+  }
+  // How long one of them takes on lanes of this width; zero if it is not known.
+  ExecDemand::Exec demanded_exec(DeviceId device, uint32_t width_index) const {
+    return device.value() < exec_demands_.size() ? exec_demands_[device.value()].exec(width_index) : ExecDemand::Exec();
   }
   // An UNLOAD is over.
   void unload_over(DeviceId device, ModelId model) { set_loaded(device, model, holds(device, model)); }
@@ -100,7 +114,10 @@ class Board {
   Duration answer_time(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
     return cluster_.durations().exec({device, model, bucket, batch_index}) + cluster_.margin(device);
   }
-  // EXEC of what is queued for the model and due until `deadline`, in full batches.
+  // The part of the device's time that a batch takes on as few lanes as it runs well on.
+  Duration least_share(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const;
+  // EXEC of what is queued for the model and due until `deadline`, in full batches; on lanes
+  // least_share() of each.
   Duration work(DeviceId device, ModelId model, TimePoint deadline) const;
   // The least that any device that holds the model has before it and is due until
   // `deadline`; of many holders some are looked at. REQUIRES: it has one.
@@ -114,13 +131,14 @@ class Board {
   // `count_max` with a deadline, half are those of which a request is due first, and half
   // those that most requests wait for. Returns how many requests with a deadline wait for
   // all of them, for each that waits for those that were visited.
+  // `on`: of a device with several lanes, requests that this interval cannot answer in time do not count.
   template <typename Visit>
-  double for_each_candidate(DeviceId device, uint32_t count_max, Visit visit) const {
+  double for_each_candidate(DeviceId device, uint32_t count_max, const LaneStart& on, Visit visit) const {
     if (waiting_.size() <= count_max || loaded(device).size() <= count_max) {
       waiting_.for_each_common(loaded(device), [&](uint32_t model) { visit(ModelId(model)); });
       return 1;
     }
-    const double rows = find_candidates(device, count_max);
+    const double rows = find_candidates(device, count_max, on);
     for (const Head& head : candidates_) visit(head.model);
     return rows;
   }
@@ -165,7 +183,9 @@ class Board {
     uint32_t rows = 0;
   };
   // Into candidates_.
-  double find_candidates(DeviceId device, uint32_t count_max) const;
+  double find_candidates(DeviceId device, uint32_t count_max, const LaneStart& on) const;
+  // What of the model's requests an EXEC of one row in each of its queues can answer in time.
+  Head head_in_time(DeviceId device, ModelId model, const LaneStart& on) const;
   // Requests have come to the model or gone.
   void update_head(ModelId model);
   void look_at_all(DeviceId device, DeviceWork& known) const;
@@ -180,6 +200,11 @@ class Board {
   bool holds(DeviceId device, ModelId model) const {
     return cluster_.device(device).residency(model) == Residency::kLoaded;
   }
+  // What so many rows take as part of the largest batch that is filled and run within the model's SLO at
+  // the rate of its requests; at least of the shape's own size.
+  Duration grown_exec(const ExecShape& shape, uint32_t rows, TimePoint now) const;
+  // One of the devices with several lanes that hold the model, in turn.
+  void note_demand(const ModelState& state, TimePoint now);
   void note_slo(ModelId model, Duration slo);
   Duration& longest_exec(KindId kind);
   void queue_shrank(ModelId model, const RequestQueue& queue, size_t size_before, size_t best_effort_before);
@@ -188,14 +213,15 @@ class Board {
   const Cluster& cluster_;
   const Duration lookahead_min_;
   std::vector<ModelState> models_;
-  std::vector<ArrivalPeriod> periods_;   // by model
-  std::vector<ArrivalRate> exec_rates_;  // by device
-  std::vector<uint8_t> widths_run_;      // by model; width_bit() of each
-  std::vector<BitSet> loaded_;           // by device
+  std::vector<ArrivalPeriod> periods_;    // by model
+  std::vector<ExecDemand> exec_demands_;  // by device; up to the last one that ran on lanes
+  std::vector<uint8_t> widths_run_;       // by model; width_bit() of each
+  std::vector<BitSet> loaded_;            // by device
   BitSet waiting_;
   BitSet absent_;
   BitSet tight_;
   std::vector<Duration> longest_execs_;  // by kind of device: of any model
+  uint64_t arrivals_ = 0;                // counted by note_demand()
   uint64_t best_effort_ = 0;             // requests without a deadline that are queued
   mutable BitSet known_;                 // devices whose work_ is followed
   mutable std::vector<DeviceWork> work_;

@@ -35,9 +35,9 @@ class BoardTest : public ::testing::Test {
     std::vector<uint32_t> models;
     double stand_for = 0;
   };
-  Candidates candidates(uint32_t count_max) {
+  Candidates candidates(uint32_t count_max, const LaneStart& on = {0, at(0)}) {
     Candidates found;
-    found.stand_for = board_.for_each_candidate(DeviceId(0), count_max,
+    found.stand_for = board_.for_each_candidate(DeviceId(0), count_max, on,
                                                 [&](ModelId model) { found.models.push_back(model.value()); });
     return found;
   }
@@ -98,6 +98,51 @@ TEST_F(BoardTest, CandidatesFollowWhatIsQueued) {
   board_.erase(ModelId(4), BucketId(0), 0, 2);
   EXPECT_EQ(candidates(2).models, (std::vector<uint32_t>{0, 1})) << "of equals the first";
   EXPECT_FALSE(std::ranges::count(candidates(4).models, 4u));
+}
+
+// One row takes 2 ms on both lanes, and is expected to take 4 on one.
+TEST_F(BoardTest, WhatLanesCannotAnswerInTimeIsNoCandidate) {
+  dispatcher_.set_lane_count(DeviceId(0), 2);
+  for (int64_t i = 0; i < 5; ++i) ask(add(1), at(i < 2 ? 3 : 10 + 10 * i));
+  ask(ModelId(1), at(100));
+  EXPECT_EQ(candidates(2).models, (std::vector<uint32_t>{0, 1}));
+  const Candidates narrow = candidates(2, {1, at(0)});
+  EXPECT_EQ(narrow.models, (std::vector<uint32_t>{1, 2}))
+      << "the first of those with one row each, and what is due first";
+  EXPECT_DOUBLE_EQ(narrow.stand_for, 4.0 / 2) << "of the model 1 only what is due later counts";
+  EXPECT_EQ(candidates(2, {1, at(35)}).models, (std::vector<uint32_t>{1, 3}));
+}
+
+// Four rows take 5 ms on both lanes, and 6 on one: three of the device's time.
+TEST_F(BoardTest, WhatWaitsOnLanesIsTheLeastPartOfTheDevice) {
+  dispatcher_.set_lane_count(DeviceId(0), 2);
+  const ModelId model = add(1);
+  for (int i = 0; i < 4; ++i) ask(model, at(100));
+  EXPECT_EQ(backlog(0), ms(5)) << "in proportion";
+  dispatcher_.set_exec(model, ms(6), 2, width_index(1, 2));
+  board_.exec_over(DeviceId(0), model, 1);
+  EXPECT_EQ(backlog(0), ms(3));
+}
+
+// 2 ms for one row, 5 for four; 500 requests per second fill four within 8 ms.
+TEST_F(BoardTest, BatchesGrowAsFarAsTheyFillInTime) {
+  dispatcher_.set_lane_count(DeviceId(0), 2);
+  const ModelId model = add(1);
+  TimePoint now = at(0);
+  const auto sent = [&](Duration slo) {
+    for (int i = 0; i < 1000; ++i) {
+      board_.note_arrival({.id = RequestId(1), .model = model, .arrival = now, .deadline = now + slo}, now);
+      now += ms(2);
+    }
+    board_.exec_sent(DeviceId(0), model, BucketId(0), /*batch_index=*/0, /*rows=*/1, now);
+    return board_.demanded_exec(DeviceId(0), 0);
+  };
+  const auto grown = [&](Duration slo) { return sent(slo).grown.to_milliseconds(); };
+  EXPECT_EQ(sent(ms(100)).now, ms(2));
+  EXPECT_NEAR(grown(ms(100)), 5.0 / 4, 1e-3);
+  // Two rows take 3 ms, and fill in 4; the mean of all is kept.
+  EXPECT_NEAR(grown(ms(12)), (2 * 5.0 / 4 + 3.0 / 2) / 3, 1e-3) << "four would be late";
+  EXPECT_NEAR(grown(ms(4)), (2 * 5.0 / 4 + 3.0 / 2 + 2) / 4, 1e-3) << "none would be in time";
 }
 
 TEST_F(BoardTest, ARequestIsBehindAnotherThatIsDueNoLaterAndHasNotExpired) {

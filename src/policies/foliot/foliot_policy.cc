@@ -1,8 +1,9 @@
 #include "policies/foliot/foliot_policy.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
+
+#include "base/bounded_array.h"
 
 namespace foliot::foliot_policy {
 namespace {
@@ -250,8 +251,9 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
   // As many as it takes: an outcome will list it again.
   if (facts.infers_outstanding() >= cluster_.infers_outstanding_max) return false;
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
-  const Duration caution = overloaded(device, now) ? cluster_.margin(device) : Duration();
-  LaneChoice lanes(board_, device, now);
+  const bool some_missed = overloaded(device, now);
+  const Duration caution = some_missed ? cluster_.margin(device) : Duration();
+  LaneChoice lanes(board_, device, now, some_missed);
   std::optional<Batch> batch;
   do {
     batch = selection_.choose(device, lanes.lanes().count, now, lanes.start(), best_effort_max, caution);
@@ -261,16 +263,18 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
     return false;
   }
   const RequestQueue& queue = board_.model(batch->model).queues[batch->bucket.value()];
-  std::array<RequestId, kBatchSizeMax> requests;
-  for (uint32_t i = 0; i < batch->rows; ++i) requests[i] = queue[batch->first + i].id;
+  BoundedArray<RequestId, kBatchSizeMax> requests;
+  for (uint32_t i = 0; i < batch->rows; ++i) requests.add(queue[batch->first + i].id);
   const uint32_t batch_size = cluster_.batch_sizes(device, batch->model)[batch->batch_index];
   const Window window{now, batch->latest + cluster_.slack(device)};
-  if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, lanes.fewest_for(*batch),
-                       std::span(requests.data(), batch->rows), window) != Verdict::kAccepted) {
+  if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, lanes.fewest_for(*batch), requests, window) !=
+      Verdict::kAccepted) {
     return false;
   }
   board_.erase(batch->model, batch->bucket, batch->first, batch->rows);
-  if (facts.lane_count() > 1) board_.exec_sent(device, now);
+  if (facts.lane_count() > 1) {
+    board_.exec_sent(device, batch->model, batch->bucket, batch->batch_index, batch->rows, now);
+  }
   const TimePoint next = facts.lane_available(now) - board_.lookahead(device);
   if (next > now) {
     free_.erase(device.value());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 
@@ -106,99 +108,6 @@ TEST(FoliotPolicyTest, WhenNotAllCanBeMetTimeGoesToTheLargestBatch) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].model, b);
   EXPECT_EQ(sent[0].rows.size(), 4u);
-}
-
-// ---- Lanes ----
-
-class LanesTest : public ::testing::Test {
- protected:
-  LanesTest() {
-    stage_.set_lane_count(0, 4);
-    for (ModelId& model : models_) model = stage_.add_model();
-  }
-  PolicyStage stage_ = make_stage();
-  std::array<ModelId, 5> models_;
-};
-
-TEST_F(LanesTest, WhatWaitsAloneTakesAllThatAreFree) {
-  stage_.request(models_[0], 0, 100);
-  const auto sent = stage_.plan(0);
-  ASSERT_EQ(sent.size(), 1u);
-  EXPECT_EQ(sent[0].lanes, (LaneInterval{0, 4}));
-}
-
-TEST_F(LanesTest, LanesAreSharedAmongWhatWaits) {
-  for (int i = 0; i < 2; ++i) stage_.request(models_[i], 0, 100);
-  const auto two = stage_.plan(0);
-  ASSERT_EQ(two.size(), 2u);
-  EXPECT_EQ(two[0].lanes, (LaneInterval{0, 2}));
-  EXPECT_EQ(two[1].lanes, (LaneInterval{2, 2}));
-}
-
-TEST_F(LanesTest, WhereAsManyWaitAsThereAreLanesEachTakesOne) {
-  for (const ModelId model : models_) stage_.request(model, 0, 100);
-  std::vector<Action> sent = stage_.plan(0);
-  const std::vector<Action> more = stage_.plan(0.001);  // a turn looks at so many only
-  sent.insert(sent.end(), more.begin(), more.end());
-  ASSERT_EQ(sent.size(), 4u) << "the fifth waits";
-  uint64_t taken = 0;
-  for (const Action& action : sent) {
-    EXPECT_EQ(action.lanes.count, 1u);
-    EXPECT_EQ(taken & action.lanes.bits(), 0u);
-    taken |= action.lanes.bits();
-  }
-}
-
-// One row takes 2 ms on all lanes, and is expected to take 8 on one.
-TEST_F(LanesTest, WhatWouldBeLateOnOneLaneTakesMore) {
-  for (int i = 1; i < 5; ++i) stage_.request(models_[i], 0, 100);
-  stage_.request(models_[0], 0, 4.5);
-  const auto sent = stage_.plan(0);
-  const auto urgent = std::ranges::find(sent, models_[0], &Action::model);
-  ASSERT_NE(urgent, sent.end());
-  EXPECT_GE(urgent->lanes.count, 2u);
-}
-
-// As long on one lane as on all.
-TEST_F(LanesTest, LanesThatGainNothingAreLeftToOthers) {
-  stage_.request(models_[0], 0, 100);
-  stage_.set_exec(models_[0], Duration::milliseconds(2), 0, 1);
-  const auto sent = stage_.plan(0);
-  ASSERT_EQ(sent.size(), 1u);
-  EXPECT_EQ(sent[0].lanes, (LaneInterval{0, 1}));
-}
-
-// One row takes 2 ms on all lanes, and 4 on two, as is known once it has run there: two of
-// them end sooner on average one after the other.
-TEST_F(LanesTest, WhatEndsSoonerInTurnIsNotSharedOnceThatIsKnown) {
-  const auto two_at = [&](double when) {
-    for (int i = 0; i < 2; ++i) stage_.request(models_[i], when, when + 100);
-    return stage_.plan(when);
-  };
-  for (const Action& tried : two_at(0)) {
-    EXPECT_EQ(tried.lanes.count, 2u);
-    stage_.finish(tried, 4, Duration::milliseconds(4));
-  }
-  const auto sent = two_at(3'600'000);
-  ASSERT_FALSE(sent.empty());
-  EXPECT_EQ(sent[0].lanes, (LaneInterval{0, 4}));
-}
-
-// 2 ms on all lanes, 2.6 on two.
-TEST_F(LanesTest, WhatWaitsAloneTakesFewerLanesWhereMoreWillCome) {
-  stage_.set_exec(models_[0], Duration::microseconds(2600), 0, width_index(2, 4));
-  const auto one_at = [&](double when) {
-    stage_.request(models_[0], when, when + 100);
-    const auto sent = stage_.plan(when);
-    EXPECT_EQ(sent.size(), 1u);
-    stage_.finish(sent.at(0), when + 2, Duration::milliseconds(2));
-    return sent.at(0).lanes.count;
-  };
-  EXPECT_EQ(one_at(0), 4u);
-  uint32_t width = 0;
-  for (int i = 1; i < 2000; ++i) width = one_at(2.5 * i);
-  EXPECT_EQ(width, 2u);
-  EXPECT_EQ(one_at(3'600'000), 4u) << "long after";
 }
 
 // Four rows take 5 ms, one takes 2.
@@ -351,6 +260,17 @@ TEST(FoliotPolicyTest, BestEffortFillsWhatWouldBePadding) {
   const auto sent = stage.plan(0);
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(PolicyStage::rows(sent[0]).back(), filler);
+}
+
+// That the larger size was measured to be faster may be noise, and its kernels may round otherwise.
+TEST(FoliotPolicyTest, BestEffortTakesNoLargerSizeForPaddingAlone) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  for (uint32_t size = 0; size < 3; ++size) stage.set_exec(a, Duration::milliseconds(4 - size), size);
+  stage.request(a, 0, -1);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].batch_size, 1u);
 }
 
 TEST(FoliotPolicyTest, BestEffortRunsOnlyWhereNothingHasToWaitForIt) {

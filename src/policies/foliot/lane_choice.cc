@@ -12,36 +12,49 @@ namespace {
 constexpr uint32_t kModelsMax = 16;
 // More lanes are worth it if they take so much off the time.
 constexpr double kGainLeast = 0.05;
-// On half of the lanes a batch that never ran there is assumed to take so many times as long.
-constexpr double kHalfAssumed = 1.5;
 // What later batches wait counts so much beside when those end that are there. Chosen on one set
 // of loads (docs/decisions/0110).
 constexpr double kLaterWeight = 0.5;
-// Busier than this a device is overloaded, and how long what comes later waits says nothing.
+// A width that would keep its intervals busier than this, were batches as large as can fill in
+// time, does not keep up, and is only taken if none takes less of the device's time.
 constexpr double kBusyMax = 0.95;
 // Of more batches that wait, so many are laid out, or as many as there are lanes.
 constexpr uint32_t kLaidOutMax = 16;
 
 }  // namespace
 
-LaneChoice::LaneChoice(const Board& board, DeviceId device, TimePoint now)
+LaneChoice::LaneChoice(const Board& board, DeviceId device, TimePoint now, bool overloaded)
     : board_(board), device_(board.cluster().device(device)), now_(now) {
   const uint32_t count = device_.lane_count();
   find(1);
   if (count == 1) return;
   const Waiting waiting = look();
-  uint32_t width = 1;
+  const uint32_t best = best_width(waiting);
+  find(overloaded ? best : std::max(best, waiting.width));
+}
+
+uint32_t LaneChoice::best_width(const Waiting& waiting) const {
+  const uint32_t count = device_.lane_count();
+  const auto exec = [&](uint32_t index) { return waiting.exec[index].scaled(1 / std::max(1.0, waiting.batches)); };
+  const auto share = [&](uint32_t index) {  // of the device's time
+    return board_.demanded_exec(device_.id(), index).grown * width_at(index, count);
+  };
+  Duration least_share = Duration::max();
+  for (uint32_t i = 0; i < width_count(count); ++i) least_share = std::min(least_share, share(i));
+  uint32_t best = 1;
   Duration soonest = Duration::max();
   for (uint32_t i = 1; i <= width_count(count); ++i) {  // from the narrowest on
     const uint32_t index = i % width_count(count);
-    const uint32_t wider = width_at(index, count);
-    const Duration exec = waiting.exec[index].scaled(1 / std::max(1.0, waiting.batches));
-    const Duration end = mean_end(waiting, exec, wider) + mean_wait(exec, wider).scaled(kLaterWeight);
+    const uint32_t width = width_at(index, count);
+    const ExecDemand::Exec demanded = board_.demanded_exec(device_.id(), index);
+    if (busy_share(demanded.grown, width) > kBusyMax && share(index) > least_share) continue;
+    const Duration later = mean_wait(demanded.now, width, std::min(busy_share(demanded.now, width), kBusyMax));
+    const Duration end = mean_end(waiting, exec(index), width) + later.scaled(kLaterWeight);
     if (end.scaled(1 + kGainLeast) > soonest) continue;
-    width = wider;
+    best = width;
     soonest = end;
   }
-  find(std::max(width, waiting.width));
+  return best;
 }
 
 bool LaneChoice::widen() {
@@ -64,7 +77,7 @@ void LaneChoice::find(uint32_t width) {
 
 LaneChoice::Waiting LaneChoice::look() const {
   Waiting waiting;
-  board_.for_each_candidate(device_.id(), kModelsMax, [&](ModelId id) {
+  board_.for_each_candidate(device_.id(), kModelsMax, {0, start_}, [&](ModelId id) {
     const ModelState& state = board_.model(id);
     const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device_.id(), id);
     const double share = 1 / std::max<double>(1, state.holders.size());
@@ -83,17 +96,9 @@ LaneChoice::Waiting LaneChoice::look() const {
 
 void LaneChoice::add(Waiting& waiting, ModelId model, BucketId bucket, double batches, uint32_t batch_index) const {
   const uint32_t count = device_.lane_count();
-  const DurationModel& durations = board_.cluster().durations();
-  const Duration on_all = durations.exec({device_.id(), model, bucket, batch_index, 0});
   waiting.batches += batches;
   for (uint32_t i = 0; i < width_count(count); ++i) {
-    const uint32_t width = width_at(i, count);
-    Duration exec = durations.exec({device_.id(), model, bucket, batch_index, i});
-    if (!board_.has_run(model, width)) {
-      const double halvings = std::log2(static_cast<double>(count) / width);
-      exec = std::min(exec, on_all.scaled(std::pow(kHalfAssumed, halvings)));
-    }
-    waiting.exec[i] += exec.scaled(batches);
+    waiting.exec[i] += board_.lane_exec({device_.id(), model, bucket, batch_index, i}).scaled(batches);
   }
 }
 
@@ -113,9 +118,13 @@ Duration LaneChoice::mean_end(const Waiting& waiting, Duration exec, uint32_t wi
   return sum / batches;
 }
 
-Duration LaneChoice::mean_wait(Duration exec, uint32_t width) const {
+double LaneChoice::busy_share(Duration exec, uint32_t width) const {
+  const uint32_t servers = device_.lane_count() / width;
+  return board_.exec_demand(device_.id(), now_) * exec.to_seconds() / servers;
+}
+
+Duration LaneChoice::mean_wait(Duration exec, uint32_t width, double busy) const {
   const double servers = device_.lane_count() / width;
-  const double busy = std::min(board_.exec_rate(device_.id(), now_) * exec.to_seconds() / servers, kBusyMax);
   return exec.scaled(std::pow(busy, std::sqrt(2 * (servers + 1)) - 1) / (servers * (1 - busy)));
 }
 

@@ -1,0 +1,46 @@
+// ComputedItems: the features that one version of a feature model computed, of the items that users observed. They are
+// kept as long as this is: the weights of users follow from them.
+//
+// Threading: any. What was added does not change.
+#ifndef FOLIOT_PERSONAL_COMPUTED_ITEMS_H_
+#define FOLIOT_PERSONAL_COMPUTED_ITEMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "personal/item_features.h"
+
+namespace foliot {
+
+class ComputedItems : public ItemFeatures {
+ public:
+  // `features` of 1 to kFeaturesMax; `checksum` of the model, its version and the output.
+  ComputedItems(size_t features, uint64_t checksum);
+
+  size_t features() const override { return features_; }
+  size_t width() const override { return width_; }
+  std::optional<std::span<const float>> features_of(uint64_t item) const override;
+  uint64_t checksum() const override { return checksum_; }
+
+  // Of width() entries. Without effect if the item has some.
+  void add(uint64_t item, std::span<const float> features);
+  size_t size() const;
+
+ private:
+  const size_t features_;
+  const size_t width_;
+  const uint64_t checksum_;
+  mutable std::shared_mutex mutex_;          // guards what follows
+  FlatMap<uint64_t, const float*> by_item_;  // into the blocks
+  std::deque<std::vector<float>> blocks_;    // of kBlockRows rows each, which do not move
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PERSONAL_COMPUTED_ITEMS_H_
