@@ -5,6 +5,7 @@ import http.client
 import json
 import pathlib
 import queue
+import random
 import time
 import urllib.request
 
@@ -65,8 +66,10 @@ def grpc_client(server):
 
 
 def again(ask, meanwhile=lambda: None, seconds=15):
-    """Repeats `ask` until it works, as a refused client would. `meanwhile` must work each time."""
+    """Repeats `ask` until it works, as a refused client would: after waits that differ, so that they do not keep step
+    with others who are refused. `meanwhile` must work each time."""
     end = time.monotonic() + seconds
+    waits = random.Random(5)
     while True:
         meanwhile()
         try:
@@ -74,7 +77,7 @@ def again(ask, meanwhile=lambda: None, seconds=15):
         except (AssertionError, OSError, InferenceServerException):
             if time.monotonic() > end:
                 raise
-            time.sleep(0.1)
+            time.sleep(waits.uniform(0.02, 0.2))
 
 
 def statuses(report):
