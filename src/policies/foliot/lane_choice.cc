@@ -140,6 +140,7 @@ uint32_t LaneChoice::width_for(ModelId model, BucketId bucket, TimePoint deadlin
 }
 
 LaneInterval LaneChoice::fewest_for(const Batch& batch) const {
+  if (lanes_.count == 1) return lanes_;
   const uint32_t count = device_.lane_count();
   const DurationModel& durations = board_.cluster().durations();
   const auto exec = [&](uint32_t width) {
