@@ -8,14 +8,12 @@
 //   1. Front ends answer each other only if they have the same Homes, by epoch. So both homes of a change agree on it.
 //   2. A copy of a user is a set of observations with ids, and the number of times that the user was forgotten. Copies
 //      merge in any order, any number of times: of the highest generation, the union.
-//   3. With each new Homes every front end hands over all that it keeps to the homes of each user: digests first,
-//   copies
-//      where these differ. It drops a copy only where it is no home itself and all homes have confirmed theirs.
-//      Handing over begins, digests are compared and changes are made only when all changes of earlier epochs are on
-//      disk, drops among them.
+//   3. With each new Homes every front end hands over all that it keeps to the homes of each user: first digests, then
+//      the copies of which they differ. It drops a copy only where it is no home itself and all homes have confirmed
+//      theirs. Handing over begins, digests are compared and changes are made only when all changes of earlier epochs
+//      are on disk, drops among them.
 //   4. Until all others have handed over, a home asks all of them for a user before it answers the first call for it.
-//   If
-//      one does not answer, reads are answered from what is there, and changes wait.
+//      If one does not answer, reads are answered from what is there, and changes wait.
 //
 // Bounded: Options::calls_max calls of this front end's clients, beyond which they are refused (kFull); of other front
 // ends as many each, since theirs are bounded alike. A handing over has one batch under way.
