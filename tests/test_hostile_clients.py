@@ -67,7 +67,7 @@ def grpc_client(server):
 
 def again(ask, meanwhile=lambda: None, seconds=15):
     """Repeats `ask` until it works, as a refused client would: after waits that differ, so that they do not keep step
-    with others who are refused. `meanwhile` must work each time."""
+    with others that are refused. `meanwhile` must work each time."""
     end = time.monotonic() + seconds
     waits = random.Random(5)
     while True:
