@@ -1,12 +1,16 @@
 """What onnxruntime's optimizer and quantizers write: operators of com.microsoft one by one, and
 networks as these tools write them, beside onnxruntime."""
 
+import contextlib
+
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from foliot_tools.model_check import Failed, foliot, open_session
+from foliot_tools import processor
+from foliot_tools.model_check import Failed, foliot
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
 from tools import models
 from tools.models import quantized
@@ -85,6 +89,18 @@ def unoptimised():
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     return options
+
+
+def reference(path):
+    """onnxruntime with products that do not saturate. Without VNNI those of uint8 and int8 do, unless its optimizer
+    makes the weights uint8."""
+    if not processor.has(processor.supported()[-1], "UINT8"):
+        options = unoptimised()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.add_session_config_entry("session.x64quantprecision", "1")
+        with contextlib.suppress(NoKernel):  # products of int8 and int8, which do not saturate
+            return onnxruntime.InferenceSession(path, options)
+    return onnxruntime.InferenceSession(path, unoptimised())
 
 
 def compiled(path, *flags):
@@ -235,7 +251,7 @@ def test_operator(name, tmp_path):
     onnx.save(model, path)
     package, complaints = compiled(path)
     assert case.fixed or "without batching" not in complaints
-    session = onnxruntime.InferenceSession(path, unoptimised())
+    session = reference(path)
     expected = dict(zip([output.name for output in session.get_outputs()], session.run(None, case.inputs())))
     actual = answers(package, tmp_path, case.inputs())
     assert set(actual) == set(expected)
@@ -292,7 +308,7 @@ def compare(network, path, tmp_path, error_max=1e-4, batches=(1, ROWS)):
     package, complaints = compiled(path)
     assert ("without batching" in complaints) == (ROWS not in batches)
     inputs = {name: values[: batches[-1]] for name, values in examples(network).items()}
-    session = open_session(path, optimized=False)
+    session = reference(path)
     expected = dict(zip([output.name for output in session.get_outputs()], session.run(None, inputs)))
     for batch in batches:
         actual = answers(package, tmp_path, inputs, batch)
