@@ -20,8 +20,6 @@ import grpc
 import numpy as np
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-# More than two cores answer within 50 ms; 40 MB of images.
-QUEUE_MAX = 64
 # What a model is expected to take follows its last requests.
 NEW_SHARE = 0.2
 # What was refused for what its model took may have been refused in vain.
@@ -96,7 +94,8 @@ class Refused(Exception):
 class Backend:
     """The bounded queue, and a thread for each session. Answers futures of the event loop that made it."""
 
-    def __init__(self, models, sessions):
+    def __init__(self, models, sessions, queue_max):
+        self.queue_max = queue_max
         self.loop = asyncio.get_running_loop()
         self.models = models
         self.expected = {}  # seconds, by model
@@ -110,7 +109,7 @@ class Backend:
     def submit(self, message, deadline):
         future = self.loop.create_future()
         with self.changed:
-            if len(self.queue) >= QUEUE_MAX:
+            if len(self.queue) >= self.queue_max:
                 raise Refused("overload")
             self.queue.append(Waiting(message, deadline, future))
             self.changed.notify()
@@ -213,7 +212,7 @@ def load(arguments):
 
 async def serve(arguments):
     models, sessions = load(arguments)
-    backend = Backend(models, sessions)
+    backend = Backend(models, sessions, arguments.queue)
     server = grpc.aio.server(options=[("grpc.max_receive_message_length", -1)])
     service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(FrontEnd(backend), server)
     server.add_insecure_port(f"127.0.0.1:{arguments.port}")
@@ -232,6 +231,8 @@ def main():
     parser.add_argument("--sessions", type=int, default=1, help="of onnxruntime: requests at once")
     parser.add_argument("--hint", choices=("LATENCY", "THROUGHPUT"), default="LATENCY",
                         help="of OpenVINO; it chooses how many requests run at once")
+    # The default: more than two cores answer within 50 ms; 40 MB of images.
+    parser.add_argument("--queue", type=int, default=64, help="requests that wait at most; more are refused")
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(parser.parse_args()))
 

@@ -20,12 +20,17 @@ class RivalServer(Server):
 
 
 @pytest.fixture(scope="module")
-def rival(tmp_path_factory):
+def repository(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rival")
     for name in ("first", "second"):
         onnx_models.random_dense_network(folder / f"models/{name}/model.onnx", (64, 32, 10))
     onnx_models.random_dense_network(folder / "models/slow/model.onnx", (1024, 2048, 2048, 10))
-    with RivalServer(folder / "models", folder / "console", "--sessions=2") as server:
+    return folder / "models"
+
+
+@pytest.fixture(scope="module")
+def rival(repository):
+    with RivalServer(repository, repository.parent / "console", "--sessions=2") as server:
         yield server
 
 
@@ -44,7 +49,8 @@ def test_what_is_past_its_deadline_is_refused(rival):
             client.infer("first", [request], timeout=1)
 
 
-def test_more_than_the_queue_holds_is_refused(rival):
-    report = bench(rival.grpc, "slow", concurrency=400, duration="1s", deadline="10s")
+def test_more_than_the_queue_holds_is_refused(repository, tmp_path):
+    with RivalServer(repository, tmp_path / "console", "--queue=1") as rival:
+        report = bench(rival.grpc, "slow", concurrency=16, duration="1s", deadline="10s")
     assert report["refused"] > 0
     assert report["good"] + report["refused"] == report["offered"]
