@@ -260,7 +260,18 @@ void Controller::put_aside(DeviceId id, ModelId model) {
   if (tasks_ != nullptr) tasks_->on_residents_changed(model);
 }
 
-// ---- Tasks ----
+// ---- Pipelines and tasks ----
+
+void Controller::add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) {
+  for (Observer* observer : observers_) observer->on_pipeline(*pipeline);
+  runs_.add(std::move(pipeline));
+}
+
+void Controller::remove_pipeline(PipelineId pipeline) {
+  if (runs_.info(pipeline) == nullptr) return;
+  runs_.remove(pipeline);
+  for (Observer* observer : observers_) observer->on_pipeline_removed(pipeline);
+}
 
 void Controller::add_task(std::shared_ptr<const TaskInfo> task) {
   if (tasks_ == nullptr) {

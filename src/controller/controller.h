@@ -124,8 +124,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // of 0. Targets go with their model.
   Status set_targets(const Targets& targets, TimePoint now);
   // As PipelineSink.
-  void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) { runs_.add(std::move(pipeline)); }
-  void remove_pipeline(PipelineId pipeline) { runs_.remove(pipeline); }
+  void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline);
+  void remove_pipeline(PipelineId pipeline);
   // As TaskSink.
   void add_task(std::shared_ptr<const TaskInfo> task);
   void remove_task(ServedTaskId task);

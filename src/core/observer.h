@@ -23,6 +23,9 @@ class Observer {
   virtual void on_model_extended(const ModelInfo& /*model*/) {}
   // What should be of the model is another now; a model that is removed has no target.
   virtual void on_target(ModelId /*model*/, const ModelTarget& /*target*/, TimePoint /*now*/) {}
+  // A pipeline is served: requests may name it. With each change of its models it is another one.
+  virtual void on_pipeline(const PipelineInfo& /*pipeline*/) {}
+  virtual void on_pipeline_removed(PipelineId /*pipeline*/) {}
   // A task is served: requests may name it.
   virtual void on_task(const TaskInfo& /*task*/) {}
   virtual void on_task_removed(ServedTaskId /*task*/) {}

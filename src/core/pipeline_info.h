@@ -60,6 +60,7 @@ struct PipelineInfo {
 
   PipelineId id;
   std::string name;
+  std::string content{};  // a hash of what its file says; empty: unknown
   // 1 to kStagesMax; each after those that it depends on.
   std::vector<PipelineStage> stages;
   std::vector<Output> outputs;  // by ModelInfo::outputs of what clients call

@@ -75,8 +75,11 @@ class Resolver {
     info.runnables = {{.batch_sizes = batch_sizes()}};
     info.default_slo = spec_.default_slo;
     info.cache = spec_.cache;
-    info.pipeline = std::make_shared<const PipelineInfo>(
-        PipelineInfo{.id = id, .name = spec_.name, .stages = std::move(stages_), .outputs = std::move(outputs_)});
+    info.pipeline = std::make_shared<const PipelineInfo>(PipelineInfo{.id = id,
+                                                                      .name = spec_.name,
+                                                                      .content = spec_.content,
+                                                                      .stages = std::move(stages_),
+                                                                      .outputs = std::move(outputs_)});
     return std::make_shared<const ModelInfo>(std::move(info));
   }
 
