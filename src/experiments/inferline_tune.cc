@@ -40,7 +40,7 @@ void add_tuners(TuningComparison& compared, LateQueries late) {
   compared.add_tuned("tuner as printed", from, printed, options);
   Tuner own(pipeline, from, sample, {.down_by_least_rho = false});
   compared.add_tuned("tuner down by own rho", from, own, options);
-  Tuner relative(pipeline, from, sample, {.rates_as_printed = false, .down_by_least_rho = false});
+  Tuner relative(pipeline, from, sample, TunerOptions::by_ratio());
   compared.add_tuned("tuner by ratio", from, relative, options);
   ReplanTuner replan(pipeline, from, compared.goal());
   compared.add_tuned("replan", from, replan, options);

@@ -19,6 +19,8 @@ inline constexpr Duration kEnvelopeWindowMax = Duration::seconds(60);
 struct Envelope {
   std::vector<Duration> windows;  // ascending
   std::vector<uint32_t> most;     // by windows
+
+  bool operator==(const Envelope&) const = default;
 };
 
 // REQUIRES: service_time > 0.

@@ -15,20 +15,21 @@ constexpr double kTolerance = 1e-9;
 
 Tuner::Tuner(const PlannedPipeline& pipeline, const Configuration& planned, const QueryTrace& trace,
              const TunerOptions& options)
+    : Tuner(tuning_plan(pipeline, planned, trace), options) {}
+
+Tuner::Tuner(const TuningPlan& plan, const TunerOptions& options)
     : options_(options),
-      planned_(traffic_envelope(trace.arrivals_ns, envelope_windows(service_time(pipeline, planned)))),
-      windows_(planned_.windows),
-      planned_rate_(trace.rate()) {
-  FOLIOT_CHECK(trace.rate() > 0);
-  for (size_t i = 0; i < pipeline.stages.size(); ++i) {
-    const PlannedStage& stage = pipeline.stages[i];
-    const StageConfiguration& configuration = planned.stages[i];
-    const double one = kind_of(stage, configuration).throughput(configuration.batch);
+      planned_(plan.envelope),
+      windows_(planned_.windows, options.arrivals_most),
+      planned_rate_(plan.rate) {
+  FOLIOT_CHECK(plan.rate > 0 && !plan.stages.empty());
+  for (const TuningPlan::Stage& stage : plan.stages) {
     const double share = options.rho_as_printed ? 1 : stage.scale_factor;
-    demand_.push_back(stage.scale_factor / one);
-    rho_.push_back(trace.rate() * share / (one * configuration.replicas));
-    replicas_.push_back(configuration.replicas);
+    demand_.push_back(stage.scale_factor / stage.throughput);
+    rho_.push_back(plan.rate * share / (stage.throughput * stage.replicas));
+    replicas_.push_back(stage.replicas);
   }
+  planned_replicas_ = replicas_;
   down_rho_ = rho_;
   if (options.down_by_least_rho) down_rho_.assign(rho_.size(), *std::min_element(rho_.begin(), rho_.end()));
 }
@@ -37,6 +38,22 @@ bool Tuner::arrive(TimePoint now) {
   count_until(now);
   ++down_counts_.back();
   windows_.add(now);
+  const double above = rate_above_plan();
+  if (above <= 0 && !options_.rises_to_plan) return false;
+  const double rate = above > 0 ? above : busiest_rate();
+  bool changed = false;
+  for (uint32_t i = 0; i < replicas_.size(); ++i) {
+    uint32_t wanted = needed(i, rate, rho_[i]);
+    if (above <= 0) wanted = std::min(wanted, planned_replicas_[i]);
+    if (wanted <= replicas_[i]) continue;
+    replicas_[i] = wanted;
+    changed = true;
+  }
+  if (changed) changed_ = now;
+  return changed;
+}
+
+double Tuner::rate_above_plan() const {
   double rate = 0;
   for (size_t i = 0; i < planned_.most.size(); ++i) {
     const uint32_t count = windows_.counts()[i];
@@ -45,16 +62,7 @@ bool Tuner::arrive(TimePoint now) {
     rate = std::max(
         rate, options_.rates_as_printed ? count / planned_.windows[i].to_seconds() : planned_rate_ * count / planned);
   }
-  if (rate <= 0) return false;
-  bool changed = false;
-  for (uint32_t i = 0; i < replicas_.size(); ++i) {
-    const uint32_t wanted = needed(i, rate, rho_[i]);
-    if (wanted <= replicas_[i]) continue;
-    replicas_[i] = wanted;
-    changed = true;
-  }
-  if (changed) changed_ = now;
-  return changed;
+  return rate;
 }
 
 bool Tuner::tick(TimePoint now) {

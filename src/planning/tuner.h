@@ -19,6 +19,7 @@
 #include "planning/envelope.h"
 #include "planning/planned_pipeline.h"
 #include "planning/query_trace.h"
+#include "planning/tuning_plan.h"
 
 namespace foliot {
 
@@ -34,10 +35,20 @@ struct TunerOptions {
   // As printed, all stages go down by the least rho of all, which keeps those with a higher one
   // above the plan for good. Else, each goes down by its own.
   bool down_by_least_rho = true;
+  // As printed, replicas that went below the plan in a quiet time stay there until more comes than the envelope has,
+  // though the plan's are needed for that. Else, they rise with the busiest window up to the plan's.
+  bool rises_to_plan = false;
   Duration stable_for = Duration::seconds(15);  // three times what it takes to activate a replica
   Duration down_window = Duration::seconds(5);
   uint32_t down_windows = 6;
   uint32_t replicas_most = 4096;  // of a stage
+  // That are kept, for the longest window, at most.
+  size_t arrivals_most = size_t{1} << 20;
+
+  // What keeps 99 % at least cost where late queries are refused (decision 0124).
+  static TunerOptions by_ratio() {
+    return {.rates_as_printed = false, .down_by_least_rho = false, .rises_to_plan = true};
+  }
 };
 
 // Replicas of the stages of a pipeline that follow the arrivals.
@@ -54,6 +65,7 @@ class ReplicaTuner {
 
 class Tuner final : public ReplicaTuner {
  public:
+  Tuner(const TuningPlan& plan, const TunerOptions& options);
   // Of a plan, and the trace that it was made for. REQUIRES: a trace with a rate.
   Tuner(const PlannedPipeline& pipeline, const Configuration& planned, const QueryTrace& trace,
         const TunerOptions& options);
@@ -66,6 +78,8 @@ class Tuner final : public ReplicaTuner {
   const std::vector<double>& rho() const { return rho_; }
 
  private:
+  // The highest of a window in which more came than planned; 0: there is none.
+  double rate_above_plan() const;
   uint32_t needed(uint32_t stage, double rate, double rho) const;
   void count_until(TimePoint now);
   double busiest_rate() const;
@@ -76,6 +90,7 @@ class Tuner final : public ReplicaTuner {
   std::vector<double> demand_;  // by stages: s / throughput of one replica, in seconds
   std::vector<double> rho_;
   std::vector<double> down_rho_;
+  std::vector<uint32_t> planned_replicas_;
   const double planned_rate_;
   std::vector<uint32_t> replicas_;
   TimePoint changed_;

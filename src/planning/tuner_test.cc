@@ -185,6 +185,21 @@ TEST_F(TunerTest, WithoutArrivalsOneReplicaOfEachStageIsLeft) {
   EXPECT_THAT(tuner.replicas(), ElementsAre(1, 1));
 }
 
+// As printed, what the plan needs is not there again before more comes than it was made for.
+TEST_F(TunerTest, ReplicasMayRiseToThePlanAfterAQuietTime) {
+  for (const bool rises : {false, true}) {
+    Tuner tuner(pipeline_, planned_, planned_on_, {.down_by_least_rho = false, .rises_to_plan = rises});
+    tick_ = at(1000);
+    feed(tuner, even_arrivals(50, Duration(), Duration::seconds(40)));
+    feed(tuner, even_arrivals(5, Duration::seconds(40), Duration::seconds(120)));
+    EXPECT_THAT(tuner.replicas(), ElementsAre(1, 1));
+    feed(tuner, even_arrivals(50, Duration::seconds(120), Duration::seconds(125)));
+    EXPECT_THAT(tuner.replicas(), rises ? ElementsAre(2, 2) : ElementsAre(1, 1));
+    feed(tuner, even_arrivals(50, Duration::seconds(125), Duration::seconds(200)));
+    EXPECT_THAT(tuner.replicas(), rises ? ElementsAre(2, 2) : ElementsAre(1, 1));
+  }
+}
+
 TEST_F(TunerTest, ReplanMeetsTheLastMinuteWithTheFewestReplicas) {
   const LatencyGoal goal{ms(40)};
   const Configuration from{{{0, 1, 1}, {0, 1, 5}}};

@@ -1,0 +1,44 @@
+// TuningPlan: what a tuner needs of a plan and of the trace that it was made for, so that it can follow the
+// arrivals where neither is at hand (InferLine, section 4.5). planning/plan_file.h keeps one in a file.
+#ifndef FOLIOT_PLANNING_TUNING_PLAN_H_
+#define FOLIOT_PLANNING_TUNING_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planning/configuration.h"
+#include "planning/envelope.h"
+#include "planning/planned_pipeline.h"
+#include "planning/query_trace.h"
+
+namespace foliot {
+
+struct TuningPlan {
+  struct Stage {
+    std::string name;
+    std::string model{};      // what computes it; empty: unknown
+    std::string kind;         // of device
+    uint32_t batch = 1;       // rows of the largest batch
+    uint32_t replicas = 1;    // at the planned rate
+    double scale_factor = 1;  // share of the queries that visit it
+    double throughput = 0;    // rows per second of one replica in full batches; above 0
+
+    bool operator==(const Stage&) const = default;
+  };
+
+  std::string pipeline;
+  std::string content{};      // a hash of its pipeline.toml (PipelineSpec::content); empty: unknown
+  double rate = 0;            // queries per second of the trace; above 0
+  Envelope envelope;          // of the trace; at least one window
+  std::vector<Stage> stages;  // 1 to kStagesMax; each after those that it waits for
+
+  bool operator==(const TuningPlan&) const = default;
+};
+
+// REQUIRES: `trace` has a rate. Models and content are left to the caller.
+TuningPlan tuning_plan(const PlannedPipeline& pipeline, const Configuration& planned, const QueryTrace& trace);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLANNING_TUNING_PLAN_H_
