@@ -501,7 +501,7 @@ class FleetSimulation : public WorkerPool {
     }
     if (system_.scale_workers) {
       // A maximum that is reached is a result of the simulation.
-      const Status limited = worker_autoscaler_->step(views, lacking_, loop_.now());
+      const Status limited = worker_autoscaler_->step(views, {.lacking = lacking_}, loop_.now());
       (void)limited;
       follow_draining();
     }

@@ -17,8 +17,23 @@ uint32_t count_of(const std::vector<WorkerView>& workers, const std::string& kin
 WorkerAutoscaler::WorkerAutoscaler(WorkerAutoscalerOptions options, WorkerPool& pool)
     : options_(std::move(options)), pool_(pool) {}
 
-Status WorkerAutoscaler::step(const std::vector<WorkerView>& workers, const std::set<std::string>& lacking,
-                              TimePoint now) {
+DeviceDemand demand_of(const std::map<std::string, uint32_t>& wanted, const std::vector<WorkerView>& workers) {
+  DeviceDemand demand;
+  for (const auto& [kind, count] : wanted) {
+    uint32_t devices = 0;
+    uint32_t largest = 0;
+    for (const WorkerView& worker : workers) {
+      if (worker.kind != kind) continue;
+      devices += worker.devices;
+      largest = std::max(largest, worker.devices);
+    }
+    if (devices < count) demand.lacking.insert(kind);
+    if (devices < count + largest) demand.kept.insert(kind);
+  }
+  return demand;
+}
+
+Status WorkerAutoscaler::step(const std::vector<WorkerView>& workers, const DeviceDemand& demand, TimePoint now) {
   std::erase_if(draining_,
                 [&](const std::string& name) { return !std::ranges::count(workers, name, &WorkerView::name); });
   std::erase_if(starting_, [&](const auto& entry) {
@@ -28,10 +43,12 @@ Status WorkerAutoscaler::step(const std::vector<WorkerView>& workers, const std:
   const auto note = [&](const Status& status) {
     if (first.ok()) first = status;
   };
-  const std::set<std::string> growing = kinds_to_grow(workers, lacking);
+  const std::set<std::string> growing = kinds_to_grow(workers, demand.lacking);
   for (const auto& [kind, limits] : options_.kinds) {
     if (growing.contains(kind) || count_of(workers, kind) < limits.least) {
       note(grow(kind, workers, now));
+    } else if (demand.kept.contains(kind)) {
+      keep(kind, workers);
     } else {
       note(shrink(kind, workers, now));
     }
@@ -102,6 +119,14 @@ MicroDollarsPerSecond WorkerAutoscaler::price_of(const std::vector<WorkerView>& 
     price += limits.price * (count_of(workers, kind) + (starting_.contains(kind) ? 1 : 0));
   }
   return price;
+}
+
+// Those that drain stay.
+void WorkerAutoscaler::keep(const std::string& kind, const std::vector<WorkerView>& workers) {
+  idle_since_.erase(kind);
+  for (const WorkerView& worker : workers) {
+    if (worker.kind == kind) draining_.erase(worker.name);
+  }
 }
 
 Status WorkerAutoscaler::shrink(const std::string& kind, const std::vector<WorkerView>& workers, TimePoint now) {

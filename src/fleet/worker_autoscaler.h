@@ -5,9 +5,10 @@
 //   2. So does a kind on all workers of which variants are Interfered.
 //   3. Where more than 80 % of all workers have Overloaded variants, one starts, of the kind
 //      that most of those are of.
-// And our own: a kind that the model autoscaler lacks devices of gets one more; one worker of
+// And our own: a kind that an autoscaler of models lacks devices of gets one more; one worker of
 // a kind leaves when the others, at 80 % of that threshold, could do its work for as long as a
-// worker takes to start. It is drained first: it leaves once it may.
+// worker takes to start, and no autoscaler of models would lack devices then. It is drained first: it leaves once
+// it may.
 //
 // While a worker of a kind starts, no other of that kind does. One that has not come after
 // three times `start_up` no longer counts.
@@ -56,17 +57,26 @@ struct WorkerView {
   bool overloaded = false;  // has Overloaded variants
   bool interfered = false;  // has Interfered ones
   bool may_leave = false;   // nothing would be lost if it did
+  uint32_t devices = 1;
 };
+
+// Kinds of which autoscalers of models want more devices than there are, and kinds that would lack some if a worker
+// left.
+struct DeviceDemand {
+  std::set<std::string> lacking{};
+  std::set<std::string> kept{};
+};
+// `wanted`: devices by kind.
+DeviceDemand demand_of(const std::map<std::string, uint32_t>& wanted, const std::vector<WorkerView>& workers);
 
 class WorkerAutoscaler {
  public:
   // `pool` outlives it.
   WorkerAutoscaler(WorkerAutoscalerOptions options, WorkerPool& pool);
 
-  // `workers`: those that are there, drained ones too; `lacking`: kinds that the model autoscaler
-  // would need more of. The first failure of the pool, a limit or the budget is returned;
-  // what it stopped is tried again in the next step.
-  Status step(const std::vector<WorkerView>& workers, const std::set<std::string>& lacking, TimePoint now);
+  // `workers`: those that are there, drained ones too; `demand`: of autoscalers of models. The first failure of
+  // the pool, a limit or the budget is returned; what it stopped is tried again in the next step.
+  Status step(const std::vector<WorkerView>& workers, const DeviceDemand& demand, TimePoint now);
 
   // Workers that take no new instances.
   const std::set<std::string>& draining() const { return draining_; }
@@ -79,6 +89,7 @@ class WorkerAutoscaler {
   std::set<std::string> kinds_to_grow(const std::vector<WorkerView>& workers,
                                       const std::set<std::string>& lacking) const;
   Status grow(const std::string& kind, const std::vector<WorkerView>& workers, TimePoint now);
+  void keep(const std::string& kind, const std::vector<WorkerView>& workers);
   Status shrink(const std::string& kind, const std::vector<WorkerView>& workers, TimePoint now);
   Status grow_to(const std::string& kind, uint32_t workers);
   Status shrink_by_one(const std::string& kind);

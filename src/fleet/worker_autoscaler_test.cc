@@ -20,9 +20,9 @@ class WorkerAutoscalerTest : public testing::Test {
     const uint32_t number = pool_.sizes[kind]++;
     workers_.push_back({.name = kind + "-" + std::to_string(number), .kind = kind, .utilisation = utilisation});
   }
-  std::string step(const std::set<std::string>& lacking = {}) {
+  std::string step(const DeviceDemand& demand = {}) {
     now_ += Duration::seconds(2);
-    return autoscaler_->step(workers_, lacking, now_).message();
+    return autoscaler_->step(workers_, demand, now_).message();
   }
 
   FakeWorkerPool pool_;
@@ -101,7 +101,7 @@ TEST_F(WorkerAutoscalerTest, WhereMostWorkersAreOverloadedOneStartsOfTheirKind) 
 }
 
 TEST_F(WorkerAutoscalerTest, WhatTheModelAutoscalerLacksAndTheLeastAreStarted) {
-  step({"gpu"});
+  step({.lacking = {"gpu"}});
   EXPECT_EQ(pool_.sizes["gpu"], 1u);
   EXPECT_EQ(pool_.sizes["cpu"], 1u);
 }
@@ -122,6 +122,30 @@ TEST_F(WorkerAutoscalerTest, OneThatIsNotNeededIsDrainedAndLeavesWhenItMay) {
   for (int i = 0; i < 40; ++i) step();
   EXPECT_EQ(pool_.sizes["cpu"], 1u) << "the least";
   EXPECT_THAT(autoscaler_->draining(), IsEmpty());
+}
+
+TEST_F(WorkerAutoscalerTest, NoneLeavesThatAutoscalersOfModelsWouldLack) {
+  add("cpu", 0.1);
+  add("cpu", 0.1);
+  const DeviceDemand demand = demand_of({{"cpu", 2}}, workers_);
+  for (int i = 0; i < 40; ++i) step(demand);
+  EXPECT_THAT(autoscaler_->draining(), IsEmpty());
+  for (int i = 0; i < 16; ++i) step();
+  EXPECT_THAT(autoscaler_->draining(), ElementsAre("cpu-1"));
+  step(demand);
+  EXPECT_THAT(autoscaler_->draining(), IsEmpty()) << "it is taken back";
+}
+
+TEST_F(WorkerAutoscalerTest, DemandIsComparedWithTheDevicesOfAllWorkers) {
+  add("cpu", 0.1);
+  add("cpu", 0.1);
+  workers_[0].devices = 3;
+  const auto demand = [&](uint32_t devices) { return demand_of({{"cpu", devices}}, workers_); };
+  EXPECT_THAT(demand(5).lacking, ElementsAre("cpu"));
+  EXPECT_THAT(demand(4).lacking, IsEmpty());
+  EXPECT_THAT(demand(2).kept, ElementsAre("cpu")) << "without the larger one there is a single device";
+  EXPECT_THAT(demand(1).kept, IsEmpty());
+  EXPECT_THAT(demand_of({{"tpu", 1}}, workers_).lacking, ElementsAre("tpu"));
 }
 
 TEST_F(WorkerAutoscalerTest, ADrainedOneIsTakenBackBeforeAnotherStarts) {

@@ -62,7 +62,8 @@ void WorkerLoads::give() const {
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     const Device& device = devices_[i];
     if (device.worker.empty()) continue;
-    WorkerView& view = workers[device.worker];
+    WorkerView& view = workers.try_emplace(device.worker, WorkerView{.devices = 0}).first->second;
+    ++view.devices;
     view.name = device.worker;
     view.kind = cluster_.kind_name(cluster_.device(DeviceId(i)).kind());
     view.utilisation = std::max(view.utilisation, device.utilisation);

@@ -61,6 +61,8 @@ TEST_F(WorkerLoadsTest, SaysWhoIsThere) {
   EXPECT_EQ(of("a").kind, "cpu");
   EXPECT_EQ(of("b").kind, "gpu");
   EXPECT_TRUE(of("a").may_leave);
+  EXPECT_EQ(of("a").devices, 2u);
+  EXPECT_EQ(of("b").devices, 1u);
   loads_.on_device({.device = DeviceId(2), .state = DeviceState::kSuspected}, at(1));
   EXPECT_EQ(views_.size(), 2u);
   loads_.on_device({.device = DeviceId(2), .state = DeviceState::kDraining}, at(1));
