@@ -95,16 +95,18 @@ class Cluster:
     """A controller, and as many workers and front ends as asked for, on loopback.
 
     `repository`: of all workers, or a function from a worker's name to its own.
-    `worker_options` become flags of each worker, `part_options` those of every part. With
+    `worker_options` become flags of each worker, `part_options` those of every part, `controller_options` those of the
+    controller. With
     `log`, the controller keeps one in that folder, and each worker one of its own beside it;
     with `metrics`, all have a port for them. Everything is killed when the block ends.
     """
 
-    def __init__(self, folder, repository, *, workers=2, frontends=2, part_options=None, metrics=False, log=None,
-                 **worker_options):
+    def __init__(self, folder, repository, *, workers=2, frontends=2, part_options=None, controller_options=None, metrics=False,
+                 log=None, **worker_options):
         self.folder = pathlib.Path(folder)
         self.repository = repository
         self.part_options = part_options or {}
+        self.controller_options = controller_options or {}
         self.metrics = metrics
         self.log = pathlib.Path(log) if log else None
         self.worker_options = {"threads": 1, "page_size": "256KiB", "page_cache": "16MiB", **worker_options}
@@ -118,7 +120,8 @@ class Cluster:
         (port,) = free_ports(1)
         self.address = f"127.0.0.1:{port}"
         self.controller = Part(
-            self.folder / "controller.log", "controller", listen=self.address, **self.observed(), **self.part_options
+            self.folder / "controller.log", "controller", listen=self.address, **self.observed(), **self.part_options,
+            **self.controller_options
         )
         self.controller.await_line("ready:")
         for _ in range(self.counts[0]):

@@ -474,25 +474,25 @@ void ControllerService::change(Defined<Kind>& defined, std::string_view what, Ti
 
 // ---- Targets ----
 
-void ControllerService::scale(Targets targets) {
+void ControllerService::scale(Autoscaler autoscaler, Targets targets) {
   const std::lock_guard lock(scaling_mutex_);
-  scaling_asked_ = std::move(targets);
+  scaling_asked_.set(autoscaler, std::move(targets));
   scaling_waits_ = true;
 }
 
 // Those that can be set: a model may have gone, and a kind may be there only when a device of it has joined.
 void ControllerService::apply_scaling(TimePoint now) {
   if (!scaling_waits_) return;
-  std::optional<Targets> asked;
+  Targets asked;
   {
     const std::lock_guard lock(scaling_mutex_);
-    asked = std::exchange(scaling_asked_, std::nullopt);
+    asked = scaling_asked_.merged();
     scaling_waits_ = false;
   }
-  if (!asked) return;
+  scaled_ = true;
   Targets possible;
   std::string trouble;
-  for (const auto& [id, target] : asked->models) {
+  for (const auto& [id, target] : asked.models) {
     if (!controller_.cluster().is_offered(id)) continue;
     const Status status = check_targets(controller_.cluster(), Targets{{{id, target}}});
     if (status.ok()) {
@@ -541,6 +541,10 @@ void ControllerService::change_models(const ModelRegistry::Decisions& decisions,
   for (const auto& [worker, naming] : decisions.namings) workers_.at(worker)->send(naming);
   for (const auto& [worker, release] : decisions.releases) workers_.at(worker)->send(release);
   for (const ModelId model : decisions.removed) {
+    {
+      const std::lock_guard lock(scaling_mutex_);
+      scaling_asked_.forget(model);
+    }
     controller_.end_runs(model, now);
     controller_.remove_model(model, now);
   }
@@ -554,6 +558,7 @@ void ControllerService::change_models(const ModelRegistry::Decisions& decisions,
     log_(Severity::kInfo, fmt::format("model '{}' version {} runs on {}", model->name, model->version, model->kinds()));
   }
   models_changed_ = models_changed_ || decisions.news;
+  if (scaled_ && !(decisions.added.empty() && decisions.extended.empty())) scaling_waits_ = true;
   forget_models(now);
 }
 
@@ -641,6 +646,7 @@ void ControllerService::on_worker_lost(WorkerSession& worker, TimePoint now) {
 // What the controller has found out by itself.
 void ControllerService::on_device(const DeviceChange& change, TimePoint /*now*/) {
   Device& device = devices_[change.device.value()];
+  if (change.joined && scaled_) scaling_waits_ = true;
   if (change.joined || device.worker == nullptr) return;
   const std::string_view trouble = to_string(change.trouble);
   const Severity level = change.state == DeviceState::kUp ? Severity::kInfo : Severity::kWarning;

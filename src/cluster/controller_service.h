@@ -29,6 +29,7 @@
 #include "cluster/pipeline_registry.h"
 #include "cluster/task_registry.h"
 #include "controller/controller.h"
+#include "controller/scaled_targets.h"
 #include "controller/targets.h"
 #include "core/call_label.h"
 #include "core/observer.h"
@@ -75,8 +76,9 @@ class ControllerService : public LinkHandler,
   // After drain(): every request has its answer.
   bool drained() const { return drained_.load(); }
   // What an autoscaler wants of the models, in place of what it wanted before. Models that have left are passed over,
-  // and what cannot be is reported in the log. Takes effect with the next turn. Not more often than once a second.
-  void scale(Targets targets);
+  // and what cannot be is reported in the log, and tried again when a model or a device has come. Takes effect with
+  // the next turn. Not more often than ten times a second.
+  void scale(Autoscaler autoscaler, Targets targets);
   // Before the first event: called once, on the loop's thread, when drained() becomes true.
   void set_drain_watch(std::function<void()> watch) { drain_watch_ = std::move(watch); }
 
@@ -174,8 +176,9 @@ class ControllerService : public LinkHandler,
   std::function<void(Duration)> turn_watch_;  // empty: none
   std::atomic<bool> scaling_waits_{false};    // so that turns take no lock for nothing
   std::mutex scaling_mutex_;
-  std::optional<Targets> scaling_asked_;  // guarded by it; nullopt: nothing new
-  std::string scaling_trouble_;           // reported last
+  ScaledTargets scaling_asked_;  // guarded by it
+  bool scaled_ = false;          // some were asked for
+  std::string scaling_trouble_;  // reported last
   std::atomic<bool> drain_asked_{false};
   std::atomic<bool> drained_{false};
   std::function<void()> drain_watch_;

@@ -352,11 +352,23 @@ TEST_F(ControllerTaskTest, ALostWorkersTaskStaysUntilAWorkerOfItsKindComesWithou
 
 TEST_F(ControllerTaskTest, ScalingSetsWhatIsPossible) {
   const ModelId model(0);
-  service_.scale({{{model, {.copies_least = 1}}, {ModelId(50), {.copies_least = 1}}}});
+  service_.scale(Autoscaler::kTasks, {{{model, {.copies_least = 1}}, {ModelId(50), {.copies_least = 1}}}});
   service_.on_turn_end(at_ms(2));
   EXPECT_EQ(service_.controller().cluster().target(model).copies_least, 1u);
-  service_.scale({});
+  service_.scale(Autoscaler::kPipelines, {{{model, {.copies_least = 3, .kinds = {"gpu"}}}}});
   service_.on_turn_end(at_ms(3));
+  EXPECT_EQ(service_.controller().cluster().target(model), ModelTarget()) << "no device is of that kind, so far";
+  Peer gpu(service_, Role::kWorker);
+  std::vector<ModelInfo> for_gpu = models_;
+  for (ModelInfo& each : for_gpu) each.only().kind = "gpu";
+  EXPECT_TRUE(gpu.say(Registration{"g", "gpu", "peer:2", {10}, {1}, {1}, for_gpu, {{}}}).ok());
+  service_.on_turn_end(at_ms(4));
+  EXPECT_EQ(service_.controller().cluster().target(model), (ModelTarget{.copies_least = 3, .kinds = {"gpu"}}));
+  service_.scale(Autoscaler::kPipelines, {});
+  service_.on_turn_end(at_ms(5));
+  EXPECT_EQ(service_.controller().cluster().target(model).copies_least, 1u) << "of the other autoscaler";
+  service_.scale(Autoscaler::kTasks, {});
+  service_.on_turn_end(at_ms(6));
   EXPECT_EQ(service_.controller().cluster().target(model), ModelTarget());
 }
 

@@ -58,8 +58,8 @@ void ControllerInbox::add_task(std::shared_ptr<const TaskInfo> task) {
 
 void ControllerInbox::remove_task(ServedTaskId task) { post(ControllerEvent::RemoveTask{task}); }
 
-void ControllerInbox::scale(Targets targets) {
-  post(ControllerEvent::Scale{std::make_shared<const Targets>(std::move(targets))});
+void ControllerInbox::scale(Autoscaler autoscaler, Targets targets) {
+  post(ControllerEvent::Scale{autoscaler, std::make_shared<const Targets>(std::move(targets))});
 }
 
 void ControllerInbox::join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions) {

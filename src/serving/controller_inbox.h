@@ -12,6 +12,7 @@
 #include <string>
 #include <variant>
 
+#include "controller/scaled_targets.h"
 #include "controller/targets.h"
 #include "core/call_label.h"
 #include "core/model_sink.h"
@@ -56,6 +57,7 @@ struct ControllerEvent {
     ServedTaskId task;
   };
   struct Scale {
+    Autoscaler autoscaler;
     std::shared_ptr<const Targets> targets;
   };
   struct JoinDevice {
@@ -103,8 +105,8 @@ class ControllerInbox : public LabelledRequestSink,
   void add_task(std::shared_ptr<const TaskInfo> task) override;
   void remove_task(ServedTaskId task) override;
   // What an autoscaler wants of the models, in place of what it wanted before. Models that have left are passed
-  // over. Not more often than once a second.
-  void scale(Targets targets);
+  // over. Not more often than ten times a second.
+  void scale(Autoscaler autoscaler, Targets targets);
   // A device of one page that holds `resident` joins; it gets its actions by `actions`.
   // REQUIRES: Controller::join_device()'s; the model was added before.
   void join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions);

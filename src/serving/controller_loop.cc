@@ -54,17 +54,18 @@ void ControllerLoop::Handler::handle(Event::SetTargets& set, TimePoint now) {
 }
 
 void ControllerLoop::Handler::handle(Event::Scale& scale, TimePoint now) {
-  scaled_ = std::move(scale.targets);
+  if (!scaled_) scaled_.emplace();
+  scaled_->set(scale.autoscaler, *scale.targets);
   apply_targets(now);
 }
 
-// Those that can be set: a kind may be there only when a device of it has joined. An operator's go before an
-// autoscaler's.
+// Those that can be set: a kind may be there only when a device of it has joined. An operator's go before
+// autoscalers'.
 void ControllerLoop::Handler::apply_targets(TimePoint now) {
-  if (targets_ == nullptr && scaled_ == nullptr) return;
+  if (targets_ == nullptr && !scaled_) return;
   Targets targets = named_targets();
-  if (scaled_ != nullptr) {
-    for (const auto& [id, target] : scaled_->models) {
+  if (scaled_) {
+    for (const auto& [id, target] : scaled_->merged().models) {
       if (names_.contains(id) && can_set(id, target)) targets.models.emplace(id, target);
     }
   }
@@ -99,6 +100,7 @@ void ControllerLoop::Handler::report(const std::string& line) {
 
 void ControllerLoop::Handler::handle(Event::RemoveModel& remove, TimePoint now) {
   names_.erase(remove.model);
+  if (scaled_) scaled_->forget(remove.model);
   controller_.remove_model(remove.model, now);
   removals_.push_back(std::move(remove));
 }

@@ -8,12 +8,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "controller/controller.h"
+#include "controller/scaled_targets.h"
 #include "core/call_label.h"
 #include "core/ports.h"
 #include "platform/event_loop.h"
@@ -105,7 +107,7 @@ class ControllerLoop {
     std::vector<Event::RemoveModel> removals_;
     TargetReport target_report_ = [](const std::string&) {};
     std::shared_ptr<const NamedTargets> targets_;  // an operator's; null: none were ever set
-    std::shared_ptr<const Targets> scaled_;        // an autoscaler's; likewise
+    std::optional<ScaledTargets> scaled_;          // autoscalers'; likewise
     std::map<ModelId, std::string> names_;         // of the models that are there
     std::set<std::string> reported_;               // lines, since targets were set
   };

@@ -283,7 +283,8 @@ TEST_F(ControllerLoopTargetsTest, OfAFileGoBeforeThoseOfAnAutoscaler) {
   inbox_.add_model(named_model("a", 0));
   inbox_.add_model(named_model("b", 1));
   inbox_.set_targets(std::make_shared<const NamedTargets>(NamedTargets{{"a", single}}));
-  inbox_.scale({{{ModelId(0), kept}, {ModelId(1), kept}, {ModelId(7), kept}}});  // the last has left
+  inbox_.scale(Autoscaler::kPipelines,
+               {{{ModelId(0), kept}, {ModelId(1), kept}, {ModelId(7), kept}}});  // the last has left
   inbox_.set_targets(std::make_shared<const NamedTargets>());
   loop_.stop();
 
@@ -291,6 +292,19 @@ TEST_F(ControllerLoopTargetsTest, OfAFileGoBeforeThoseOfAnAutoscaler) {
       {ModelId(0), single}, {ModelId(1), kept}, {ModelId(0), kept}};
   EXPECT_EQ(watch_.targets, expected);
   EXPECT_THAT(lines_, ::testing::IsEmpty());
+}
+
+TEST_F(ControllerLoopTargetsTest, OfAnAutoscalerStayWhileAnotherSetsItsOwn) {
+  const ModelTarget kept{.copies_least = 1};
+  inbox_.add_model(named_model("a", 0));
+  inbox_.add_model(named_model("b", 1));
+  inbox_.scale(Autoscaler::kTasks, {{{ModelId(0), kept}}});
+  inbox_.scale(Autoscaler::kPipelines, {{{ModelId(1), kept}}});
+  inbox_.scale(Autoscaler::kTasks, {});
+  loop_.stop();
+
+  const std::vector<std::pair<ModelId, ModelTarget>> expected{{ModelId(0), kept}, {ModelId(1), kept}, {ModelId(0), {}}};
+  EXPECT_EQ(watch_.targets, expected);
 }
 
 }  // namespace

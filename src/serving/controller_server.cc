@@ -6,6 +6,7 @@
 #include <chrono>
 #include <future>
 #include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -13,9 +14,11 @@
 #include "controller/cluster_view_observer.h"
 #include "metrics/controller_metrics.h"
 #include "metrics/task_metrics.h"
+#include "metrics/tuning_metrics.h"
 #include "platform/clock.h"
 #include "platform/thread.h"
 #include "policies/registry.h"
+#include "serving/pipeline_tuning.h"
 #include "serving/task_scaling.h"
 #include "serving/worker_scaling.h"
 #include "transport/link_loop.h"
@@ -50,17 +53,20 @@ class ControllerServer::Parts {
  private:
   void observe(const TelemetryOptions& options);
   Status start_task_scaling(const ControllerServerOptions& options, Logger& log);
+  Status open_pipeline_tuning(const ControllerServerOptions& options, Logger& log);
   Status start_worker_scaling(const ControllerServerOptions& options, Logger& log);
 
   // In the order in which they are made; each uses those before it.
   ControllerMetrics metrics_;
   TaskMetrics task_metrics_;
+  TuningMetrics tuning_metrics_;
   std::unique_ptr<Telemetry> telemetry_;
   std::promise<void> drained_;
   ControllerService service_;
   LinkLoop loop_;
   std::unique_ptr<TaskScaling> task_scaling_;           // null: variants are loaded on demand alone
   std::unique_ptr<ClusterViewObserver> scaling_views_;  // likewise
+  std::unique_ptr<PipelineTuning> pipeline_tuning_;     // null: no pipeline is tuned
   std::unique_ptr<WorkerScaling> worker_scaling_;       // null: others start workers
   std::unique_ptr<FileWatch> watch_;
   Thread thread_;
@@ -90,7 +96,7 @@ Status ControllerServer::Parts::start_task_scaling(const ControllerServerOptions
   task_scaling_ = std::make_unique<TaskScaling>(
       std::move(solver), options.controller.tasks,
       [this](Targets targets) {
-        service_.scale(std::move(targets));
+        service_.scale(Autoscaler::kTasks, std::move(targets));
         loop_.wake();
       },
       [&log](const std::string& line) { log.write(Severity::kWarning, line); });
@@ -102,6 +108,23 @@ Status ControllerServer::Parts::start_task_scaling(const ControllerServerOptions
   return task_scaling_->start();
 }
 
+// Observes; its thread is to be started.
+Status ControllerServer::Parts::open_pipeline_tuning(const ControllerServerOptions& options, Logger& log) {
+  if (options.pipeline_tuner.empty() || options.plans.empty()) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(const TunerOptions tuner, find_pipeline_tuner(options.pipeline_tuner));
+  pipeline_tuning_ = std::make_unique<PipelineTuning>(
+      PipelineTuningOptions{options.plans, tuner}, tuning_metrics_,
+      [this](Targets targets) {
+        service_.scale(Autoscaler::kPipelines, std::move(targets));
+        loop_.wake();
+      },
+      [&log](const std::string& line, bool trouble) {
+        log.write(trouble ? Severity::kWarning : Severity::kInfo, line);
+      });
+  service_.controller().add_observer(*pipeline_tuning_);
+  return pipeline_tuning_->open();
+}
+
 // After the port is known, by which workers find this controller.
 Status ControllerServer::Parts::start_worker_scaling(const ControllerServerOptions& options, Logger& log) {
   if (!options.worker_pools) return Status();
@@ -110,6 +133,9 @@ Status ControllerServer::Parts::start_worker_scaling(const ControllerServerOptio
   Controller& controller = service_.controller();
   worker_scaling_ = std::make_unique<WorkerScaling>(
       std::move(pools), controller.cluster(), [this](DeviceId device) { return service_.owner(device); },
+      [this] {
+        return pipeline_tuning_ == nullptr ? std::map<std::string, uint32_t>() : pipeline_tuning_->devices_wanted();
+      },
       [&log](const std::string& line, bool trouble) {
         log.write(trouble ? Severity::kWarning : Severity::kInfo, line);
       });
@@ -118,11 +144,14 @@ Status ControllerServer::Parts::start_worker_scaling(const ControllerServerOptio
 }
 
 Status ControllerServer::Parts::start(const ControllerServerOptions& options, Logger& log) {
-  FOLIOT_ASSIGN_OR_RETURN(telemetry_, Telemetry::open(
-                                          options.observation, options.listen,
-                                          [this] { return metrics_.text() + task_metrics_.text(); }, log));
+  FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning(options, log));
+  FOLIOT_ASSIGN_OR_RETURN(telemetry_,
+                          Telemetry::open(
+                              options.observation, options.listen,
+                              [this] { return metrics_.text() + task_metrics_.text() + tuning_metrics_.text(); }, log));
   observe(options.observation);
   FOLIOT_RETURN_IF_ERROR(start_task_scaling(options, log));
+  if (pipeline_tuning_ != nullptr) FOLIOT_RETURN_IF_ERROR(pipeline_tuning_->start());
   FOLIOT_ASSIGN_OR_RETURN(port_, loop_.listen(options.listen));
   FOLIOT_RETURN_IF_ERROR(start_worker_scaling(options, log));
   std::vector<WatchedFiles> watched = telemetry_->watched(log);
@@ -137,8 +166,9 @@ void ControllerServer::Parts::stop(Duration drain_timeout) {
   service_.drain();
   loop_.wake();
   drained_.get_future().wait_for(std::chrono::nanoseconds(drain_timeout.nanoseconds()));
-  if (task_scaling_ != nullptr) task_scaling_->stop();
   if (worker_scaling_ != nullptr) worker_scaling_->stop();
+  if (task_scaling_ != nullptr) task_scaling_->stop();
+  if (pipeline_tuning_ != nullptr) pipeline_tuning_->stop();
   loop_.stop();  // sends a Goodbye to all peers
   thread_.join();
 }

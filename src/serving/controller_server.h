@@ -7,6 +7,7 @@
 #define FOLIOT_SERVING_CONTROLLER_SERVER_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct ControllerServerOptions {
   // Solver of how many copies tasks' variants have (serving/task_scaling.h); empty: they are loaded on
   // demand alone.
   std::string task_scaling = "greedy_mixed";
+  // What follows the arrivals of pipelines that have a plan (serving/pipeline_tuning.h); empty: nothing.
+  std::string pipeline_tuner = "by_ratio";
+  std::filesystem::path plans;                     // folder of NAME/plan.toml; empty: no pipeline is tuned
   std::optional<WorkerPoolFile> worker_pools;      // workers that it starts and stops; none: others do
   Duration drain_timeout = Duration::seconds(30);  // of what runs at stop()
   TelemetryOptions observation;

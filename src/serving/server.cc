@@ -14,6 +14,7 @@
 #include "device/cpu/cpu_device.h"
 #include "metrics/controller_metrics.h"
 #include "metrics/task_metrics.h"
+#include "metrics/tuning_metrics.h"
 #include "metrics/worker_metrics.h"
 #include "personal/personal_metrics.h"
 #include "personal/personal_models.h"
@@ -38,6 +39,7 @@
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
 #include "serving/personal_repository.h"
+#include "serving/pipeline_tuning.h"
 #include "serving/predictor_folder.h"
 #include "serving/repository_service.h"
 #include "serving/target_file.h"
@@ -110,6 +112,8 @@ class Server::Parts {
     return options_.cache.empty() ? options_.repository / ".foliot" : options_.cache;
   }
   Status start_task_scaling(Controller& controller);
+  Status open_pipeline_tuning();
+  Status start_pipeline_tuning(Controller& controller);
   Status watch_targets();
   std::vector<WatchedFiles> definitions();
   std::string where() const;
@@ -133,10 +137,12 @@ class Server::Parts {
   std::unique_ptr<ClusterViewObserver> scaling_views_;  // likewise
   ControllerMetrics controller_metrics_;
   TaskMetrics task_metrics_{options_.controller.tasks.hourly_dollars, options_.controller.tasks.default_hourly_dollars};
+  TuningMetrics tuning_metrics_;
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   PersonalModels personal_;
   PersonalMetrics personal_metrics_{personal_};
   PersonalRepository all_models_{repository_, personal_};
+  std::unique_ptr<PipelineTuning> pipeline_tuning_;  // null: nothing is tuned
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<InferenceStack> inference_;
   std::unique_ptr<ApplicationFolder> applications_;
@@ -252,6 +258,7 @@ Status Server::Parts::open_ports() {
   frontend().add_metrics(task_metrics_);
   frontend().add_metrics(worker_metrics_);
   frontend().add_metrics(personal_metrics_);
+  FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning());
   return frontend().start();
 }
 
@@ -317,6 +324,7 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
     controller_->set_label_sink(*recorder_);
   }
   FOLIOT_RETURN_IF_ERROR(start_task_scaling(controller));
+  FOLIOT_RETURN_IF_ERROR(start_pipeline_tuning(controller));
   controller_->set_target_report(options_.on_failure);
   for (uint32_t device = 0; device < devices_->count(); ++device) {
     const uint32_t lanes = options_.worker.devices[device].lanes;
@@ -331,13 +339,33 @@ Status Server::Parts::start_task_scaling(Controller& controller) {
   if (!has_tasks_ || options_.task_scaling.empty()) return Status();
   FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Solver> solver, make_task_solver(options_.task_scaling));
   task_scaling_ = std::make_unique<TaskScaling>(
-      std::move(solver), options_.controller.tasks, [this](Targets targets) { inbox_.scale(std::move(targets)); },
-      options_.on_note);
+      std::move(solver), options_.controller.tasks,
+      [this](Targets targets) { inbox_.scale(Autoscaler::kTasks, std::move(targets)); }, options_.on_note);
   scaling_views_ = std::make_unique<ClusterViewObserver>(controller.cluster(), *task_scaling_, monotonic_now(),
                                                          TaskScaling::kInterval);
   controller.add_observer(*scaling_views_);
   controller.add_observer(*task_scaling_);
   return task_scaling_->start();
+}
+
+// Its metrics are there before the port is open.
+Status Server::Parts::open_pipeline_tuning() {
+  if (options_.pipeline_tuner.empty()) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(const TunerOptions tuner, find_pipeline_tuner(options_.pipeline_tuner));
+  pipeline_tuning_ = std::make_unique<PipelineTuning>(
+      PipelineTuningOptions{options_.plans.empty() ? options_.repository : options_.plans, tuner}, tuning_metrics_,
+      [this](Targets targets) { inbox_.scale(Autoscaler::kPipelines, std::move(targets)); },
+      [this](const std::string& line, bool trouble) {
+        options_.on_tuning(trouble ? Severity::kWarning : Severity::kInfo, line);
+      });
+  frontend().add_metrics(tuning_metrics_);
+  return pipeline_tuning_->open();
+}
+
+Status Server::Parts::start_pipeline_tuning(Controller& controller) {
+  if (pipeline_tuning_ == nullptr) return Status();
+  controller.add_observer(*pipeline_tuning_);
+  return pipeline_tuning_->start();
 }
 
 // What cannot be used is reported, and what was set before stays.
@@ -387,6 +415,7 @@ void Server::Parts::stop() {
   personal_.stop();
   if (host_ != nullptr && controller_ != nullptr) host_->stop_containers();
   if (task_scaling_ != nullptr) task_scaling_->stop();
+  if (pipeline_tuning_ != nullptr) pipeline_tuning_->stop();
   if (applications_ != nullptr) applications_->stop();
   if (devices_ != nullptr) devices_->stop();
   if (controller_ != nullptr) controller_->stop();

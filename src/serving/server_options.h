@@ -33,6 +33,9 @@ struct ServerOptions {
   // Solver of how many copies tasks' variants have (serving/task_scaling.h); empty: they are loaded on
   // demand alone.
   std::string task_scaling = "greedy_mixed";
+  // What follows the arrivals of pipelines that have a plan (serving/pipeline_tuning.h); empty: nothing.
+  std::string pipeline_tuner = "by_ratio";
+  std::filesystem::path plans;    // folder of NAME/plan.toml; empty: the repository
   std::filesystem::path targets;  // file of what should be of models (serving/target_file.h); empty: none
   ModelConfig model_defaults;
   std::vector<std::string>
@@ -53,6 +56,8 @@ struct ServerOptions {
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};
   // Called with what replicas of containers print, and why one is started again, from any thread.
   std::function<void(Severity, const std::string&)> on_replica = [](Severity, const std::string&) {};
+  // Called with what the tuners of pipelines do, and why they cannot, from a thread of their own.
+  std::function<void(Severity, const std::string&)> on_tuning = [](Severity, const std::string&) {};
   // Called with what the compiler noted of a model, from any thread.
   std::function<void(const std::string&)> on_note = [](const std::string&) {};
 };

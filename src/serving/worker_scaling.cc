@@ -13,7 +13,7 @@
 namespace foliot {
 namespace {
 
-constexpr int kScalingNice = 10;
+constexpr int kWorkerScalingNice = 10;
 // Of child processes that wait for their time: those that are to start again, and those that leave.
 constexpr Duration kLookInterval = Duration::milliseconds(500);
 
@@ -26,8 +26,9 @@ std::vector<std::string> names_of(const ProcessWorkerPoolOptions& processes) {
 }  // namespace
 
 WorkerScaling::WorkerScaling(WorkerPoolFile pools, const Cluster& cluster, WorkerLoads::WorkerOf worker_of,
-                             OnLine on_line)
-    : on_line_(std::move(on_line)),
+                             DevicesWanted devices_wanted, OnLine on_line)
+    : devices_wanted_(std::move(devices_wanted)),
+      on_line_(std::move(on_line)),
       interval_(pools.autoscaler.interval),
       process_kinds_(names_of(pools.processes)),
       loads_(
@@ -54,7 +55,7 @@ WorkerScaling::WorkerScaling(WorkerPoolFile pools, const Cluster& cluster, Worke
 Status WorkerScaling::start() {
   stop_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop_.is_open()) return Status::resource_exhausted("no descriptor is left for the scaling of workers");
-  FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "workers", .nice = kScalingNice}, [this] { run(); }));
+  FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "workers", .nice = kWorkerScalingNice}, [this] { run(); }));
   return Status();
 }
 
@@ -83,7 +84,8 @@ void WorkerScaling::run() {
 }
 
 void WorkerScaling::step(TimePoint now) {
-  const Status status = autoscaler_.step(views(now), {}, now);
+  const std::vector<WorkerView> workers = views(now);
+  const Status status = autoscaler_.step(workers, demand_of(devices_wanted_(), workers), now);
   if (!status.ok() && status.message() != trouble_) on_line_(status.message(), true);
   trouble_ = status.message();
 }

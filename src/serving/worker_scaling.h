@@ -8,7 +8,9 @@
 #ifndef FOLIOT_SERVING_WORKER_SCALING_H_
 #define FOLIOT_SERVING_WORKER_SCALING_H_
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -31,8 +33,11 @@ class WorkerScaling {
  public:
   // What workers write and what is decided: a line, and whether it is trouble.
   using OnLine = std::function<void(const std::string& line, bool trouble)>;
-  // `cluster` and `worker_of` as WorkerLoads has them. `on_line` is called by the thread.
-  WorkerScaling(WorkerPoolFile pools, const Cluster& cluster, WorkerLoads::WorkerOf worker_of, OnLine on_line);
+  // How many devices of each kind autoscalers of models want.
+  using DevicesWanted = std::function<std::map<std::string, uint32_t>()>;
+  // `cluster` and `worker_of` as WorkerLoads has them. The other two are called by the thread.
+  WorkerScaling(WorkerPoolFile pools, const Cluster& cluster, WorkerLoads::WorkerOf worker_of,
+                DevicesWanted devices_wanted, OnLine on_line);
   ~WorkerScaling() { stop(); }
 
   Observer& observer() { return loads_; }
@@ -47,6 +52,7 @@ class WorkerScaling {
   void let_processes_leave();
   bool stopping() const;
 
+  const DevicesWanted devices_wanted_;
   const OnLine on_line_;
   const Duration interval_;
   const std::vector<std::string> process_kinds_;

@@ -91,6 +91,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
   add_duration_flag(*command, "fence-after", server.controller.health->fence_after,
                     "fence a worker that has sent nothing for so long");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what runs when stopping");
+  add_tuner_flags(*command, {server.pipeline_tuner, server.plans}, "none: no pipeline is tuned");
   add_task_flags(*command, flags->tasks);
   command
       ->add_option("--worker-pools", flags->worker_pools,

@@ -72,6 +72,21 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
       ->default_str("1 for each kind");
 }
 
+void add_tuner_flags(CLI::App& app, const TunerFlags& flags, const std::string& plans_default) {
+  const FlagGroup group(app, "Pipelines");
+  app.add_option("--plans", flags.plans,
+                 "folder of plans, NAME/plan.toml for each pipeline, as `foliot plan --save` writes them; read again "
+                 "when they change")
+      ->type_name("FOLDER")
+      ->default_str(plans_default);
+  app.add_option_function<std::string>(
+         "--pipeline-tuner", [&tuner = flags.tuner](const std::string& name) { tuner = name == "none" ? "" : name; },
+         "how many copies the models of a planned pipeline have at least: by_ratio (follows the arrivals, by how many "
+         "times those of the plan they are), printed (InferLine's tuner, dearer) or none")
+      ->check(CLI::IsMember({"by_ratio", "printed", "none"}))
+      ->default_str(flags.tuner);
+}
+
 Status set_tasks(const TaskFlags& flags, TaskOptions& options, std::string& scaling) {
   options.policy = flags.policy;
   scaling = flags.scaling == "none" ? "" : flags.scaling;

@@ -61,6 +61,12 @@ struct TaskFlags {
   std::filesystem::path prices;  // empty: none
 };
 void add_task_flags(CLI::App& app, TaskFlags& flags);
+// How pipelines that have a plan are tuned. `plans_default`: what holds without --plans, for --help.
+struct TunerFlags {
+  std::string& tuner;  // empty for none
+  std::filesystem::path& plans;
+};
+void add_tuner_flags(CLI::App& app, const TunerFlags& flags, const std::string& plans_default);
 // As they were given; `scaling` is empty for none. Errors: kInvalidArgument naming the file of prices.
 Status set_tasks(const TaskFlags& flags, TaskOptions& options, std::string& scaling);
 

@@ -19,6 +19,7 @@
 #include "planning/cost_curve.h"
 #include "planning/envelope.h"
 #include "planning/logged_pipeline.h"
+#include "planning/plan_file.h"
 #include "planning/planned_pipeline.h"
 #include "planning/planner.h"
 #include "planning/profile_file.h"
@@ -73,12 +74,14 @@ struct PlanFlags {
   double quantile = 0.99;
   std::filesystem::path output;
   std::filesystem::path apply;
+  std::filesystem::path save;
 };
 
 struct Loaded {
   PlannedPipeline pipeline;
   QueryTrace trace;
   LatencyGoal goal;
+  std::string content;              // of the pipeline.toml
   std::vector<std::string> models;  // by stages
 };
 
@@ -97,7 +100,7 @@ Result<Loaded> load_files(const PlanFlags& flags, const PipelineSpec& spec, Late
   FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> arrivals, read_arrival_trace(flags.trace));
   QueryTrace trace = QueryTrace::draw(pipeline, arrivals, kVisitSeed);
-  return Loaded{std::move(pipeline), std::move(trace), goal, {}};
+  return Loaded{std::move(pipeline), std::move(trace), goal, spec.content, {}};
 }
 
 // Where the log and the profiles measure the same, the log counts.
@@ -120,7 +123,7 @@ Result<Loaded> load_log(const PlanFlags& flags, const PipelineSpec& spec, Latenc
   inputs.visits = logged.known_visits();
   FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
   QueryTrace trace = logged.trace(pipeline, kVisitSeed);
-  return Loaded{std::move(pipeline), std::move(trace), goal, {}};
+  return Loaded{std::move(pipeline), std::move(trace), goal, spec.content, {}};
 }
 
 Result<Loaded> load(const PlanFlags& flags) {
@@ -163,12 +166,18 @@ void print_stages(const PlannedPipeline& pipeline, const Configuration& configur
   }
 }
 
+Status write_file(const char* flag, const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  return file ? Status() : Status::invalid_argument(fmt::format("{}: cannot write '{}'", flag, path.string()));
+}
+
 Status draw(const PlanFlags& flags, const Loaded& loaded) {
   const std::vector<CostPoint> curve = cost_curve(loaded.pipeline, loaded.trace, loaded.goal, {}, kCurvePoints);
-  std::ofstream file(flags.output);
-  file << draw_cost_curve(fmt::format("{}: cost over SLO", loaded.pipeline.name), curve, loaded.goal.slo);
-  file.close();
-  if (!file) return Status::invalid_argument(fmt::format("--output: cannot write '{}'", flags.output.string()));
+  FOLIOT_RETURN_IF_ERROR(
+      write_file("--output", flags.output,
+                 draw_cost_curve(fmt::format("{}: cost over SLO", loaded.pipeline.name), curve, loaded.goal.slo)));
   fmt::print("{}: cost over SLO\n", flags.output.string());
   return Status();
 }
@@ -186,11 +195,21 @@ Status apply(const PlanFlags& flags, const Loaded& loaded, const Configuration& 
     all.batch_most = std::max(all.batch_most, own.batch_most);
     if (all.kinds != own.kinds) all.kinds.insert(all.kinds.end(), own.kinds.begin(), own.kinds.end());
   }
-  std::ofstream file(flags.apply);
-  file << target_file_text(targets);
-  file.close();
-  if (!file) return Status::invalid_argument(fmt::format("--apply: cannot write '{}'", flags.apply.string()));
+  FOLIOT_RETURN_IF_ERROR(write_file("--apply", flags.apply, target_file_text(targets)));
   fmt::print("{}: targets, for foliot serve --targets\n", flags.apply.string());
+  return Status();
+}
+
+Status save(const PlanFlags& flags, const Loaded& loaded, const Configuration& configuration) {
+  if (loaded.trace.rate() <= 0) {
+    return Status::invalid_argument(
+        "--save: a tuner needs the rate of the trace, which has queries at one instant only");
+  }
+  TuningPlan plan = tuning_plan(loaded.pipeline, configuration, loaded.trace);
+  plan.content = loaded.content;
+  for (size_t i = 0; i < plan.stages.size(); ++i) plan.stages[i].model = loaded.models[i];
+  FOLIOT_RETURN_IF_ERROR(write_file("--save", flags.save, plan_file_text(plan)));
+  fmt::print("{}: the plan, by which a server tunes the pipeline\n", flags.save.string());
   return Status();
 }
 
@@ -210,6 +229,7 @@ Status run_plan(const PlanFlags& flags) {
     fmt::print("; as whole pipelines for the peak: {:.2f}", cost(loaded.pipeline, coarse->configuration));
   fmt::print("\n");
   if (!flags.apply.empty()) FOLIOT_RETURN_IF_ERROR(apply(flags, loaded, planned->configuration));
+  if (!flags.save.empty()) FOLIOT_RETURN_IF_ERROR(save(flags, loaded, planned->configuration));
   return flags.output.empty() ? Status() : draw(flags, loaded);
 }
 
@@ -241,6 +261,11 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   command
       .add_option("--apply", flags->apply,
                   "Write the plan as targets: `foliot serve --targets FILE` holds to them, and reads them again")
+      ->type_name("FILE");
+  command
+      .add_option("--save", flags->save,
+                  "Write the plan, by which servers tune the pipeline: plan.toml beside its pipeline.toml, or in a "
+                  "folder of its name under --plans of `foliot controller`")
       ->type_name("FILE");
   command.callback([flags, trace, log, profiles, &exit_code] {
     if (log->empty() && trace->empty()) throw CLI::RequiredError("--trace or --from-log");

@@ -53,6 +53,7 @@ int serve(const ServeFlags& flags) {
   options.python_package = python_package_folder();
   options.on_replica = [&log](Severity level, const std::string& line) { log.write(level, line); };
   options.on_failure = [&log](const std::string& line) { log.write(Severity::kError, line); };
+  options.on_tuning = options.on_replica;
   options.on_note = [&log](const std::string& line) { log.write(Severity::kWarning, "note: " + line); };
   ConsoleReporter reporter(log);
   Server server(options);
@@ -109,6 +110,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_access_flags(*command, flags->access, options->frontend);
   add_worker_flags(*command, options->worker, flags->devices);
   add_scheduling_flags(*command, *options);
+  add_tuner_flags(*command, {options->pipeline_tuner, options->plans}, "REPOSITORY");
   add_task_flags(*command, flags->tasks);
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background,
                               options->compilations});
