@@ -70,3 +70,21 @@ def test_an_slo_below_the_service_time_is_named(files):
     assert result.returncode == 1
     assert "the SLO of 15 ms is below the service time" in result.stderr
     assert "pipeline.toml" in result.stderr
+
+
+def test_saves_the_plan_for_a_tuner(files, tmp_path):
+    saved = tmp_path / "plan.toml"
+    result = plan(files, "--slo", "150ms", "--save", saved)
+    assert result.returncode == 0, result.stderr
+    assert f"{saved}: the plan, by which a server tunes the pipeline" in result.stdout
+    text = saved.read_text(encoding="utf-8")
+    assert text.count("[[stage]]") == 3 and text.count("[[window]]") > 5
+    assert 'name = "fine"' in text and 'model = "resnet"' in text and "visited = 0.3" in text
+
+
+def test_a_trace_without_a_rate_is_no_plan_for_a_tuner(files, tmp_path):
+    files["trace.csv"].write_text("1.0\n1.0\n", encoding="utf-8")
+    result = plan(files, "--slo", "150ms", "--save", tmp_path / "plan.toml")
+    assert result.returncode == 1
+    assert "--save: a tuner needs the rate of the trace" in result.stderr
+    assert not (tmp_path / "plan.toml").exists()

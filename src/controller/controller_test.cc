@@ -582,5 +582,22 @@ TEST_F(ControllerTest, ExpectsWhatTheDurationModelThatItWasGivenExpects) {
   EXPECT_EQ(sink_.actions.back().expected, ms(7));
 }
 
+TEST_F(ControllerTest, ObserversSeePipelinesComeAndGo) {
+  class Seen : public Observer {
+   public:
+    void on_pipeline(const PipelineInfo& pipeline) override { lines.push_back("+" + pipeline.name); }
+    void on_pipeline_removed(PipelineId pipeline) override { lines.push_back("-" + std::to_string(pipeline.value())); }
+    std::vector<std::string> lines;
+  } seen;
+  controller_->add_observer(seen);
+  PipelineInfo pipeline{.id = PipelineId(4), .name = "animals", .stages = {}, .outputs = {}};
+  pipeline.stages.push_back({.name = "only", .model = controller_->cluster().models[0]});
+  controller_->add_pipeline(std::make_shared<const PipelineInfo>(pipeline));
+  controller_->remove_pipeline(PipelineId(5));
+  controller_->remove_pipeline(PipelineId(4));
+  controller_->remove_pipeline(PipelineId(4));
+  EXPECT_EQ(seen.lines, (std::vector<std::string>{"+animals", "-4"}));
+}
+
 }  // namespace
 }  // namespace foliot
