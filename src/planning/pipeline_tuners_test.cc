@@ -111,6 +111,7 @@ TEST_F(PipelineTunersTest, ATunerGoesOnWhenModelsChange) {
   play(1, 50, Duration::seconds(10));
   play(1, 150, Duration::seconds(1));
   tuners_.add(served(2, "p", 10));  // before the old one leaves
+  EXPECT_EQ(step().targets.at(ModelId(10)).copies_least, 6u);
   tuners_.remove(PipelineId(1));
   const PipelineTuners::Step changed = step();
   ASSERT_THAT(changed.targets, testing::SizeIs(2));
