@@ -2,7 +2,7 @@
 //
 // Each sets its own targets as a whole. Of a model that more than one wants, the most copies count that one of them
 // wants at least: each sees all that comes for the model. Kinds hold that any of them names. An operator's targets go
-// before all of these; who applies them sees to that.
+// before all of these, which is left to the part that applies them.
 //
 // Threading: one owner.
 #ifndef FOLIOT_CONTROLLER_SCALED_TARGETS_H_
