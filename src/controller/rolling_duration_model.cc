@@ -30,9 +30,23 @@ bool RollingProfile::record(Duration measured) {
 }
 
 void RollingProfile::doubt(Duration floor) {
-  if (estimate_ <= floor) return;
+  if (estimate_ <= floor || forget_outlier(floor)) return;
   count_ = next_ = 0;
-  estimate_ = std::max(estimate_ * 3 / 4, floor);
+  estimate_ = std::max(estimate_ * kDoubtLeaves / kDoubtParts, floor);
+}
+
+bool RollingProfile::forget_outlier(Duration floor) {
+  if (count_ < kAloneAmong) return false;
+  const auto largest = std::max_element(last_.begin(), last_.begin() + count_);
+  const Duration before = *largest;
+  *largest = Duration();
+  const Duration next = *std::max_element(last_.begin(), last_.begin() + count_);
+  if (next > before * kDoubtLeaves / kDoubtParts) {
+    *largest = before;
+    return false;
+  }
+  *largest = estimate_ = std::max(next, floor);
+  return true;
 }
 
 void RollingDurationModel::add_device(KindId kind) {

@@ -9,7 +9,9 @@
 //
 // Doubted often enough, an estimate lets a request pass that shows what is true. What has
 // lately been measured on any device is doubted less: mostly it is true, and the request
-// came too late for other reasons. For the same reason a batch is never expected to take
+// came too late for other reasons. A duration that stands alone among many is doubted most: user
+// code that collects garbage now and then is not slow until it has been refused for seconds. So that
+// no slow run is expected again and again, a batch is never expected to take
 // much longer than the next smaller size would for as many rows: after one slow run of a
 // large size, that size would not be used again.
 #ifndef FOLIOT_CONTROLLER_ROLLING_DURATION_MODEL_H_
@@ -43,14 +45,22 @@ class RollingProfile {
 
   // True if the estimate has changed.
   bool record(Duration measured);
-  // Forgets what was measured and takes a quarter off the estimate, or as much as
-  // leaves `floor`.
+  // Takes a quarter or more off the estimate, or as much as leaves `floor`: forgets the largest of
+  // the durations where it stands alone, otherwise all.
   void doubt(Duration floor);
   Duration estimate() const { return estimate_; }
   // Whether anything was ever recorded.
   bool measured() const { return measured_; }
 
  private:
+  // Of as many as kAloneAmong: forgets the largest if no other comes near it.
+  bool forget_outlier(Duration floor);
+
+  // As much is left of an estimate by a doubt, out of kDoubtParts.
+  static constexpr int64_t kDoubtLeaves = 3;
+  static constexpr int64_t kDoubtParts = 4;
+  static constexpr uint32_t kAloneAmong = kWindow / 2;
+
   Duration estimate_;
   uint16_t count_ = 0;
   uint16_t next_ = 0;

@@ -72,6 +72,31 @@ TEST_F(DoubtTest, BringsAStallBackToWhatWasMeasuredBefore) {
   EXPECT_LT(exec_ms(0), 32);
 }
 
+TEST_F(DoubtTest, ForgetsAtOnceWhatStandsAlone) {
+  for (int i = 0; i < 10; ++i) measure(0, i % 2 == 0 ? 4 : 3);
+  measure(0, 60);
+  EXPECT_EQ(exec_ms(0), 60);
+  doubt(1000);
+  EXPECT_EQ(exec_ms(0), 4);
+  measure(0, 60);
+  measure(0, 50);
+  doubt(1500);
+  EXPECT_EQ(exec_ms(0), 45) << "of two it takes a quarter, and forgets what was measured";
+  measure(0, 4);
+  EXPECT_EQ(exec_ms(0), 4);
+  for (int i = 0; i < 3; ++i) measure(0, 4);
+  measure(0, 60);
+  doubt(2000);
+  EXPECT_EQ(exec_ms(0), 4);
+}
+
+TEST_F(DoubtTest, OfFewMeasurementsNoneStandsAlone) {
+  for (int i = 0; i < 3; ++i) measure(0, 4);
+  measure(0, 60);
+  doubt(1000);
+  EXPECT_EQ(exec_ms(0), 45);
+}
+
 TEST_F(DoubtTest, InTheEndDoubtsEvenWhatWasAlwaysMeasured) {
   for (int i = 0; i < 10; ++i) measure(0, 300);
   for (int i = 0; i < 60; ++i) doubt(1000 + 500 * i);
