@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 
 import grpc
 import numpy as np
@@ -32,6 +33,27 @@ def write_classifier(path, shift, label="label"):
         {label: (TensorProto.INT64, ["batch"])},
         {"weights": weights},
     )
+
+
+# Right, and for 9 in a row it runs until there is the file `go`.
+STRAGGLER = """import foliot, os, time
+
+@foliot.model(inputs={"x": ("FP32", [4])}, outputs={"label": ("INT64", [])}, batch_size_max=4)
+def predict(batch):
+    while batch["x"].max() > 8 and not os.path.exists(%r):
+        time.sleep(0.001)
+    return {"label": batch["x"].argmax(1)}
+"""
+STRAGGLING = np.array([[0, 0, 9, 0]], np.float32)
+
+
+def write_straggler(folder, gate):
+    """A container, and the file that its calls of STRAGGLING wait for."""
+    gate.mkdir()
+    (folder / "1").mkdir(parents=True)
+    (folder / "1/model.py").write_text(STRAGGLER % str(gate / "go"))
+    (folder / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\nreadable = ["{gate}"]\n')
+    return gate / "go"
 
 
 def write_application(folder, name, text):
@@ -99,6 +121,33 @@ def test_clients_call_an_application_like_a_model(serve, repository):
     page = server.metrics()
     assert page['foliot_application_answers_total{application="digits"}'] == 2
     assert page['foliot_application_selections_total{application="digits",model="wrong"}'] == 2
+
+
+def test_a_model_that_runs_late_does_not_hold_up_the_others(serve, repository, tmp_path):
+    go = write_straggler(repository / "straggler", tmp_path / "gate")
+    write_application(repository, "digits", 'models = ["right", "straggler", "also_right"]\npolicy = "majority"\n')
+    server = start(serve, repository)
+
+    def all_answer():
+        return infer(http_client, server.http, "digits", rows_of(1), timeout=300_000)[1]["models"] == "right,straggler,also_right"
+
+    for calls, (module, address) in enumerate(((http_client, server.http), (grpc_client, server.grpc)), start=1):
+        eventually(all_answer, otherwise=server.output)
+        # It is answered, and so in time, while the straggler runs.
+        labels, parameters = infer(module, address, "digits", STRAGGLING, timeout=300_000)
+        assert labels.tolist() == [2]
+        assert (parameters["models"], parameters["missing"]) == ("right,also_right", "straggler")
+        page = server.metrics()
+        assert page['foliot_application_expired_total{application="digits"}'] == calls
+        assert page["foliot_application_inputs_bytes"] == STRAGGLING.nbytes
+        assert give(server, "digits", {"feedback_id": parameters["feedback_id"], "label": 2}) == (200, {})
+        go.touch()
+        # Then that ends, and nothing is left of the call.
+        late = 'foliot_requests_total{model="straggler",outcome="late"}'
+        eventually(lambda at=calls: server.metrics()[late] == at, otherwise=lambda: str(server.metrics()))
+        eventually(lambda: server.metrics()["foliot_application_inputs_bytes"] == 0)
+        go.unlink()
+    eventually(all_answer, otherwise="what it took once is no reason to leave it out for ever")
 
 
 def test_feedback_changes_the_choice(serve, repository):

@@ -12,7 +12,7 @@ from tritonclient.utils import InferenceServerException
 from foliot_tools.cluster import Cluster, Frontend
 from foliot_tools.redis import Redis
 from foliot_tools.waiting import eventually
-from test_applications import infer, rows_of, write_application, write_classifier
+from test_applications import STRAGGLING, infer, rows_of, write_application, write_classifier, write_straggler
 
 GREEDY = 'models = ["wrong", "right"]\n[policy]\nname = "epsilon_greedy"\nepsilon = 0\n'
 
@@ -79,6 +79,27 @@ def test_a_front_end_serves_applications_over_the_models_of_workers(models, appl
         cluster.add_worker()
         eventually(lambda: answers(frontend))
         assert chosen(frontend)["models"] == "right", "what was learned stays while no worker is there"
+
+
+def test_a_late_model_of_a_worker_does_not_hold_up_the_answer(models, applications, tmp_path):
+    go = write_straggler(models / "straggler", tmp_path / "gate")
+    write_application(applications, "vote", 'models = ["straggler", "right"]\npolicy = "majority"\n')
+    with Cluster(tmp_path, models, workers=1, frontends=0) as cluster:
+        frontend = add_frontend(cluster, "applications", applications=applications)
+
+        def inputs_bytes():
+            with urllib.request.urlopen(f"http://127.0.0.1:{frontend.metrics_port}/metrics") as page:
+                return float(re.search(r"^foliot_application_inputs_bytes (\S+)", page.read().decode(), re.MULTILINE)[1])
+
+        def answering(rows, **options):
+            return infer(http_client, frontend.http, "vote", rows, **options)[1]["models"]
+
+        eventually(lambda: answering(rows_of(1)) == "straggler,right")
+        assert answering(STRAGGLING, timeout=300_000) == "right"
+        assert inputs_bytes() == STRAGGLING.nbytes
+        go.touch()
+        eventually(lambda: inputs_bytes() == 0)
+        eventually(lambda: answering(rows_of(1), timeout=300_000) == "straggler,right")
 
 
 def answers(frontend):

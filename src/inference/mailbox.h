@@ -49,8 +49,9 @@ class Mailbox {
   std::function<void()> wake_;
   std::atomic<bool> awake_{false};
   std::mutex mutex_;
-  std::vector<std::function<void()>> tasks_;  // guarded by mutex_; one per load or unload in progress, and few others
-  bool closed_ = false;                       // guarded by mutex_
+  // Guarded by mutex_. One per load or unload in progress, or call whose time is up, and few others.
+  std::vector<std::function<void()>> tasks_;
+  bool closed_ = false;  // guarded by mutex_
 };
 
 }  // namespace foliot

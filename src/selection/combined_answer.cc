@@ -7,6 +7,7 @@ namespace foliot {
 void CombinedAnswer::settle() {
   settled_ = now_();
   late_ = settled_ > parts_.deadline;
+  if (parts_.timer != nullptr) parts_.timer->record(parts_.due, settled_);
   if (late_) return parts_.counters->count_failed(settled_ - parts_.arrival);
   Completion completion;
   completion.arrival = completion.exec_start = parts_.arrival;

@@ -14,6 +14,7 @@
 #include "inference/answer.h"
 #include "inference/prediction.h"
 #include "inference/statistics.h"
+#include "selection/call_timer.h"
 
 namespace foliot {
 
@@ -33,8 +34,10 @@ class CombinedAnswer final : public Answer {
     // Of the models: what they occupy is free when this has left.
     std::vector<std::unique_ptr<Answer>> answers;
     std::shared_ptr<ModelCounters> counters;
+    CallTimer* timer = nullptr;  // by which it was due; null: by none
+    TimePoint due;
   };
-  // `now` outlives it.
+  // `now` and the timer outlive it.
   CombinedAnswer(Parts parts, const std::function<TimePoint()>& now) : parts_(std::move(parts)), now_(now) {}
 
   bool served() const override { return !late_; }

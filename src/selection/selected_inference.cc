@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/hash.h"
+#include "base/units.h"
 #include "inference/layer_call_id.h"
 #include "inference/refused_answer.h"
 #include "selection/combined_answer.h"
@@ -17,13 +18,9 @@
 namespace foliot {
 namespace {
 
-// What combining and passing on take of the time that a call has.
-constexpr Duration kReserveMax = Duration::microseconds(500);
-constexpr int64_t kReserveShare = 20;  // a twentieth
-
 TimePoint deadline_of_models(TimePoint arrival, TimePoint deadline) {
   if (deadline.is_infinite() || deadline <= arrival) return deadline;
-  return deadline - std::min(kReserveMax, Duration::nanoseconds((deadline - arrival).nanoseconds() / kReserveShare));
+  return deadline - least_reserve(arrival, deadline);
 }
 
 // The same error, of the application that was called.
@@ -70,7 +67,7 @@ bool is_same(const Application& a, const Application& b) {
 
 }  // namespace
 
-// A call of an application that has no answer yet.
+// A call of an application, until it has its answer and all models that it asked have ended.
 class SelectedInference::Call {
  public:
   // One of the models that are asked, and the sink of its answer.
@@ -108,10 +105,16 @@ class SelectedInference::Call {
     for (const uint32_t model : selected.selection.models) members.emplace_back(*this, model);
   }
   const Application& application() const { return *selected.application; }
+  // Whether it is answered when its time has come, whatever its models do. Where one model is asked and
+  // there is nothing in its place, only a refusal would come earlier.
+  bool is_timed() const {
+    return !deadline.is_infinite() && deadline > arrival && (members.size() > 1 || !application().defaults.empty());
+  }
 
   // Asks the models. False: all of them refused at once.
   bool start(const Query& query) {
     Query asked = query;
+    if (is_timed() && !keep_inputs(asked)) return false;
     asked.version = {};
     asked.context = {};
     asked.deadline = deadline_of_models(arrival, deadline);
@@ -138,14 +141,13 @@ class SelectedInference::Call {
   }
 
   void cancel() {
+    if (answered) return;
     cancelled = true;
     for (const Member& member : members) {
       if (member.pending) inference_.below_.cancel(member.below);
     }
   }
 
-  // The first model's error.
-  CallError error() const { return *members.front().error; }
   bool any_answered() const {
     return std::ranges::any_of(members, [](const Member& member) { return member.prediction.has_value(); });
   }
@@ -175,9 +177,25 @@ class SelectedInference::Call {
   const std::optional<uint32_t> rows;
   const std::vector<std::string> requested;  // outputs; empty: all
   std::vector<Member> members;               // they stay where they are
+  TimePoint due;                             // of one that is timed
   bool cancelled = false;
+  bool answered = false;  // and some models have not ended
 
  private:
+  bool keep_inputs(Query& asked) {
+    KeptInputs& all = inference_.inputs_;
+    if ((inputs_ = all.copy(asked))) return true;
+    const std::string why = fmt::format(
+        "calls of applications that are under way, or whose models run late, hold {} of inputs, and these would be "
+        "more "
+        "than the {} that are allowed (--bodies-max)",
+        format_bytes(all.bytes()), format_bytes(all.bytes_max()));
+    const TimePoint now = inference_.now_();
+    for (Member& member : members) {
+      member.refuse(call_error(Refusal::kOverload, member.name(), why, arrival, now, TimePoint()));
+    }
+    return false;
+  }
   const std::string& compared_name() const {
     const std::string& named = application().agreement.output;
     return named.empty() ? info->outputs.front().name : named;
@@ -185,24 +203,30 @@ class SelectedInference::Call {
 
   void on_answer(Member& member, std::unique_ptr<Answer> answer) {
     // The outputs leave now, as far as the model is concerned.
-    if (answer->served()) member.prediction = take_prediction(*answer);
+    if (!answered && answer->served()) member.prediction = take_prediction(*answer);
     answer->settle();
     if (!answer->served()) {
       member.prediction.reset();
       member.refuse(answer->error());
     }
-    member.answer = std::move(answer);
+    if (!answered) member.answer = std::move(answer);
     member.pending = false;
     if (--pending_ == 0) inference_.finish(id);
   }
 
   SelectedInference& inference_;
+  std::optional<KeptInputs::Copy> inputs_;
   size_t pending_ = 0;
 };
 
-SelectedInference::SelectedInference(Inference& below, const ServedNames& names, CallStatistics& statistics,
-                                     std::function<TimePoint()> now, uint64_t seed)
-    : below_(below), names_(names), statistics_(statistics), now_(std::move(now)), seed_(seed) {}
+SelectedInference::SelectedInference(const Options& options, Inference& below, const ServedNames& names,
+                                     CallStatistics& statistics, std::function<TimePoint()> now)
+    : below_(below),
+      names_(names),
+      statistics_(statistics),
+      now_(std::move(now)),
+      seed_(options.seed),
+      inputs_(options.inputs_bytes_max) {}
 
 SelectedInference::~SelectedInference() = default;
 
@@ -365,12 +389,16 @@ Inference::Started SelectedInference::start(const Query& query, const Caller& ca
   const CallId id = layer_call_id(Layer::kSelection, next_.fetch_add(1));
   auto call = std::make_unique<Call>(*this, id, served, *info, *std::move(selected), query, caller);
   if (call->start(query)) {
+    if (call->is_timed()) {
+      call->due = timer_.due(call->arrival, call->deadline);
+      timer_.add(id, call->due, caller.mailbox);
+    }
     Shard& shard = shard_of(id);
     const std::lock_guard lock(shard.mutex);
     shard.calls.emplace(id.value(), std::move(call));
     return id;
   }
-  CallError error = call->error();
+  CallError error = error_of(*call);
   std::unique_ptr<Answer> answer = default_answer(*call, error);
   if (answer == nullptr) {
     served->application.count_refused();
@@ -383,6 +411,13 @@ Inference::Started SelectedInference::start(const Query& query, const Caller& ca
   return id;
 }
 
+SelectedInference::Call* SelectedInference::find_call(CallId id) {
+  Shard& shard = shard_of(id);
+  const std::lock_guard lock(shard.mutex);
+  const auto found = shard.calls.find(id.value());
+  return found == shard.calls.end() ? nullptr : found->second.get();
+}
+
 void SelectedInference::finish(CallId id) {
   std::unique_ptr<Call> call;
   {
@@ -390,16 +425,34 @@ void SelectedInference::finish(CallId id) {
     const std::lock_guard lock(shard.mutex);
     call = std::move(shard.calls.extract(id.value()).mapped());
   }
+  if (call->answered) return;
+  if (call->is_timed()) timer_.remove(id, call->due);
   std::unique_ptr<Answer> answer = answer_of(*call);
   call->caller.sink.on_answer(id, std::move(answer));
+}
+
+void SelectedInference::expire(CallId id) {
+  Call* const call = find_call(id);
+  if (call == nullptr) return;
+  call->answered = true;
+  call->served->application.count_expired();
+  std::unique_ptr<Answer> answer = answer_of(*call);
+  call->caller.sink.on_answer(id, std::move(answer));
+}
+
+// Of the model that was asked first, unless it has not ended, or has answered one that was cancelled.
+CallError SelectedInference::error_of(const Call& call) const {
+  const std::optional<CallError>& first = call.members.front().error;
+  if (first && !call.any_answered()) return *first;
+  if (call.cancelled) return call_error(Refusal::kCancelled, call.info->name, "", call.arrival, now_(), {});
+  return call_error(Refusal::kLate, call.info->name, "none of its models has answered in time", call.arrival, now_(),
+                    {});
 }
 
 std::unique_ptr<Answer> SelectedInference::answer_of(Call& call) {
   ServedApplication& application = call.served->application;
   if (!call.any_answered() || call.cancelled) {
-    CallError error = call.any_answered()
-                          ? call_error(Refusal::kCancelled, call.info->name, "", call.arrival, now_(), {})
-                          : call.error();
+    CallError error = error_of(call);
     if (auto answer = call.cancelled ? nullptr : default_answer(call, error)) return answer;
     application.count_refused();
     statistics_.of(*call.info)->count_failed(now_() - call.arrival);
@@ -442,7 +495,9 @@ std::unique_ptr<Answer> SelectedInference::answer_of(Call& call) {
                                                      : Quality::kComplete,
                               .parameters = std::move(parameters),
                               .answers = {},
-                              .counters = statistics_.of(*call.info)};
+                              .counters = statistics_.of(*call.info),
+                              .timer = call.answered ? &timer_ : nullptr,
+                              .due = call.due};
   for (Call::Member& member : call.members) parts.answers.push_back(std::move(member.answer));
   return std::make_unique<CombinedAnswer>(std::move(parts), now_);
 }
@@ -468,22 +523,16 @@ std::unique_ptr<Answer> SelectedInference::default_answer(Call& call, const Call
                                                                                {"missing", std::move(missing)},
                                                                                {"default", int64_t{*call.rows}}},
                                                                 .answers = {},
-                                                                .counters = statistics_.of(*call.info)},
+                                                                .counters = statistics_.of(*call.info),
+                                                                .timer = call.answered ? &timer_ : nullptr,
+                                                                .due = call.due},
                                           now_);
 }
 
 void SelectedInference::cancel(CallId id) {
   if (!is_of_layer(id, Layer::kSelection)) return below_.cancel(id);
-  Call* call = nullptr;
-  {
-    Shard& shard = shard_of(id);
-    const std::lock_guard lock(shard.mutex);
-    const auto found = shard.calls.find(id.value());
-    if (found == shard.calls.end()) return;
-    call = found->second.get();
-  }
   // It ends on this thread, so not before this.
-  call->cancel();
+  if (Call* const call = find_call(id)) call->cancel();
 }
 
 Status SelectedInference::observe(const Observation& observation) {

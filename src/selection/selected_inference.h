@@ -4,11 +4,16 @@
 // one. Calls of models pass through.
 //
 // The models' deadline is the application's, less a reserve in which the answers are combined.
-// What cannot meet it is refused by the controller at once, so that the rest is combined in
-// time without a timer; the answer is kPartial then. A model that runs longer than it was
-// expected to makes the answer late: an EXEC that has begun cannot be taken back, and inputs
-// must stay until it has them. Rows of too little confidence, and calls that no model
-// answered, get the default output, if there is one.
+// What cannot meet it is refused by the controller at once. A call with a deadline that asks
+// several models, or has a default output, ends before it all the same: when its time has come
+// (call_timer.h) it is answered with what is there, or refused (kLate). Without some of the
+// models' answers the answer is kPartial. A model that still runs reads a copy of the inputs;
+// its rows, its part of the caller's limits and the copy are free when it has ended, and its
+// answer is discarded. All copies together are limited; a call beyond that is refused
+// (kOverload).
+//
+// Rows of too little confidence, and calls that no model answered, get the default output, if
+// there is one.
 //
 // Response parameters: confidence (the least of its rows), models (that answered), missing
 // (that were asked and did not), default (rows with the default output) and feedback_id, with
@@ -19,8 +24,8 @@
 //
 // Each model that is asked counts against the limits of the caller's key.
 //
-// Threading: as Inference. Each application has a lock, held for a selection, a combination's
-// bookkeeping or an observation.
+// Threading: as Inference; expire() by any one thread. Each application has a lock, held for a selection, a
+// combination's bookkeeping or an observation.
 #ifndef FOLIOT_SELECTION_SELECTED_INFERENCE_H_
 #define FOLIOT_SELECTION_SELECTED_INFERENCE_H_
 
@@ -28,6 +33,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -47,15 +53,22 @@
 #include "inference/served_names.h"
 #include "inference/statistics.h"
 #include "selection/application.h"
+#include "selection/call_timer.h"
+#include "selection/kept_inputs.h"
 #include "selection/served_application.h"
 
 namespace foliot {
 
 class SelectedInference : public Inference {
  public:
+  struct Options {
+    uint64_t seed = 0;
+    // Of copies of inputs, those of all calls together.
+    uint64_t inputs_bytes_max = std::numeric_limits<uint64_t>::max();
+  };
   // All references outlive this, and this outlives the answers that it gave.
-  SelectedInference(Inference& below, const ServedNames& names, CallStatistics& statistics,
-                    std::function<TimePoint()> now, uint64_t seed);
+  SelectedInference(const Options& options, Inference& below, const ServedNames& names, CallStatistics& statistics,
+                    std::function<TimePoint()> now);
   ~SelectedInference() override;
 
   // Once: shows these in the catalog, with the state that their models make of them, from now
@@ -86,6 +99,13 @@ class SelectedInference : public Inference {
   void share_learning();
   std::vector<std::shared_ptr<ServedApplication>> served_applications() const;
 
+  // Before any call: `wake` is called, by any thread, when expire() has to be called earlier than
+  // it has said. It must not call back.
+  void set_wake(std::function<void()> wake) { timer_.set_wake(std::move(wake)); }
+  // Ends calls whose time has come, through their mailboxes. Returns when to call it next at the
+  // latest; infinite: after the next wake. No mailbox of a call under way may end meanwhile.
+  TimePoint expire(TimePoint now) { return timer_.run(now); }
+
   Started start(const Query& query, const Caller& caller) override;
   void cancel(CallId call) override;
   Status observe(const Observation& observation) override;
@@ -93,6 +113,8 @@ class SelectedInference : public Inference {
   // Of all applications, by name.
   using Statistics = std::vector<std::pair<std::shared_ptr<const Application>, ApplicationStatistics>>;
   Statistics application_statistics() const;
+  // Of copies of inputs.
+  uint64_t inputs_bytes() const { return inputs_.bytes(); }
 
  private:
   class Call;
@@ -104,7 +126,8 @@ class SelectedInference : public Inference {
   };
   struct Shard {
     mutable std::mutex mutex;
-    std::unordered_map<uint64_t, std::unique_ptr<Call>> calls;  // not answered, by value of CallId
+    // By value of CallId: those that are not answered, or have a model that has not ended.
+    std::unordered_map<uint64_t, std::unique_ptr<Call>> calls;
   };
 
   static constexpr size_t kShards = 16;
@@ -123,7 +146,14 @@ class SelectedInference : public Inference {
   void update(Served& served);
   // Of any thread:
   void on_change(const std::string& name, const Catalog::EntryPtr& entry);
+  // nullptr: it is answered, and all of its models have ended. On the thread of its mailbox, which
+  // alone ends it.
+  Call* find_call(CallId id);
+  // All models of the call have ended.
   void finish(CallId id);
+  // Its time has come.
+  void expire(CallId id);
+  CallError error_of(const Call& call) const;
   std::unique_ptr<Answer> answer_of(Call& call);
   std::unique_ptr<Answer> default_answer(Call& call, const CallError& why);
 
@@ -143,6 +173,8 @@ class SelectedInference : public Inference {
   bool keeps_changes_ = false;  // restore() was called
   bool shares_learning_ = false;
   std::map<std::string, std::vector<Served*>, std::less<>> by_model_;
+  KeptInputs inputs_;
+  CallTimer timer_{[this](CallId call) { expire(call); }};
   std::array<Shard, kShards> shards_;
   std::atomic<uint64_t> next_{0};
   Catalog::Watch watch_;  // uses all of the above

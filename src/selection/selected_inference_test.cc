@@ -40,7 +40,10 @@ Application application_of(const std::string& name, std::string_view text) {
 // `doubling` is an application of models that double, or add what their names say.
 class SelectionHarness final : public InferenceHarness {
  public:
-  explicit SelectionHarness(std::string_view settings = "models = ['double']\npolicy = 'static'") {
+  explicit SelectionHarness(std::string_view settings = "models = ['double']\npolicy = 'static'",
+                            uint64_t inputs_bytes_max = 1 << 20)
+      : selected_({.seed = 7, .inputs_bytes_max = inputs_bytes_max}, fake_, names_, statistics_,
+                  [this] { return now_; }) {
     for (const char* name : {"double", "plus10", "plus20"}) serve(name);
     catalog_.put({.name = "loading", .version = "1", .state = ModelState::kLoading, .reason = "", .info = nullptr});
     catalog_.set_ready();
@@ -78,6 +81,7 @@ class SelectionHarness final : public InferenceHarness {
   TimePoint now() override { return now_; }
   void advance(Duration duration) override { now_ += duration; }
   void hold() override { fake_.hold(); }
+  void hold_running(const std::string& model) { fake_.hold_running(model); }
   void release() override { fake_.release(); }
   void refuse(Refusal refusal, const std::string& detail) override { fake_.refuse(refusal, detail); }
   Catalog& catalog() { return catalog_; }
@@ -91,10 +95,12 @@ class SelectionHarness final : public InferenceHarness {
     return selected_.replace(std::move(applications));
   }
   CallStatistics& statistics() { return statistics_; }
+  std::function<void(const Query&)> on_compute;
   ApplicationStatistics application_statistics() const { return selected_.application_statistics().front().second; }
 
  private:
-  static std::vector<std::string> compute(const ModelInfo& model, const Query& query) {
+  std::vector<std::string> compute(const ModelInfo& model, const Query& query) const {
+    if (on_compute) on_compute(query);
     std::vector<std::string> outputs = double_inputs(model, query);
     const float more = model.name == "plus10" ? 10 : model.name == "plus20" ? 20 : 0;
     for (size_t at = 0; at < outputs[0].size(); at += sizeof(float)) {
@@ -110,8 +116,9 @@ class SelectionHarness final : public InferenceHarness {
   Catalog catalog_;
   ServedNames names_{catalog_};
   CallStatistics statistics_;
-  FakeInference fake_{names_, compute, [this] { return now_; }};
-  SelectedInference selected_{fake_, names_, statistics_, [this] { return now_; }, 7};
+  FakeInference fake_{names_, [this](const ModelInfo& model, const Query& query) { return compute(model, query); },
+                      [this] { return now_; }};
+  SelectedInference selected_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Selected, InferenceConformance,
@@ -124,9 +131,9 @@ constexpr std::string_view kThree = "models = ['double', 'plus10', 'plus20']\n";
 
 class SelectedInferenceTest : public testing::Test {
  protected:
-  void use(const std::string& settings) {
+  void use(const std::string& settings, uint64_t inputs_bytes_max = 1 << 20) {
     client_.reset();
-    harness_ = std::make_unique<SelectionHarness>(std::string(kThree) + settings);
+    harness_ = std::make_unique<SelectionHarness>(std::string(kThree) + settings, inputs_bytes_max);
     client_ = std::make_unique<ConformanceClient>(harness_->inference());
   }
   Query query() { return client_->doubling_query(harness_->now()); }
@@ -318,6 +325,199 @@ TEST_F(SelectedInferenceTest, ModelsGetLessTimeThanTheApplication) {
   Answer& answer = client_->answer(call);
   ASSERT_FALSE(answer.served()) << "9.5 ms were the model's";
   EXPECT_EQ(answer.error().reason, "late");
+}
+
+// Calls that must not wait for a model that runs late.
+class StragglerTest : public SelectedInferenceTest {
+ protected:
+  // Begun with 10 ms, of which the models have 9.5.
+  CallId start() {
+    Query query = this->query();
+    query.deadline = query.arrival + Duration::milliseconds(10);
+    return client_->started(query);
+  }
+  // So long after it has begun.
+  void expire_after(Duration since) {
+    harness_->advance(since);
+    harness_->inference().expire(harness_->now());
+    client_->deliver();
+  }
+  static constexpr Duration kBeforeDue = Duration::microseconds(9499);
+  static constexpr Duration kDue = Duration::microseconds(9500);
+};
+
+TEST_F(StragglerTest, WhatHasComeIsCombinedWhenTheTimeIsUp) {
+  use("policy = 'majority'\ntolerance = 100");
+  ask();
+  client_->forget();
+  harness_->hold_running("plus20");
+  const CallId call = start();
+  expire_after(kBeforeDue);
+  EXPECT_EQ(client_->count(), 0u) << "there is time";
+  expire_after(kDue - kBeforeDue);
+  ASSERT_EQ(client_->count(), 1u);
+  Answer& answer = client_->answer(call);
+  answer.settle();
+  ASSERT_TRUE(answer.served());
+  EXPECT_EQ(answer.quality(), Quality::kPartial);
+  EXPECT_EQ(text(answer, "models"), "double,plus10");
+  EXPECT_EQ(text(answer, "missing"), "plus20");
+  EXPECT_NEAR(confidence(answer), 2.0 / 3, 1e-9);
+  EXPECT_TRUE(feed_label(text(answer, "feedback_id"), {2, 4, 6, 8}).ok());
+  harness_->release();
+  client_->deliver();
+  EXPECT_EQ(client_->count(), 1u) << "what comes later is discarded";
+  const ApplicationStatistics statistics = harness_->application_statistics();
+  EXPECT_EQ(statistics.expired, 1u);
+  EXPECT_EQ(statistics.partial, 1u);
+  EXPECT_EQ(statistics.models[2].missing, 1u);
+  EXPECT_EQ(statistics.models[0].feedbacks, 1u);
+  EXPECT_EQ(statistics.models[2].feedbacks, 0u) << "without its answer it has no loss";
+}
+
+TEST_F(StragglerTest, AModelThatIsLateReadsTheInputsOfItsCall) {
+  std::vector<float> read;
+  use("policy = 'majority'");
+  harness_->on_compute = [&](const Query& query) {
+    const std::span<const std::byte> bytes = query.inputs.front().bytes;
+    read.resize(bytes.size() / sizeof(float));
+    std::memcpy(read.data(), bytes.data(), bytes.size());
+  };
+  harness_->hold_running("plus20");
+  start();
+  EXPECT_EQ(harness_->selected().inputs_bytes(), 16u);
+  expire_after(kDue);
+  ASSERT_EQ(client_->count(), 1u);
+  client_->forget();
+  client_->doubling_query(harness_->now(), 100);  // what the client sent is no longer there
+  EXPECT_EQ(harness_->selected().inputs_bytes(), 16u);
+  harness_->release();
+  EXPECT_EQ(read, (std::vector<float>{1, 2, 3, 4}));
+  client_->deliver();
+  EXPECT_EQ(harness_->selected().inputs_bytes(), 0u);
+}
+
+TEST_F(StragglerTest, CopiesOfInputsAreLimited) {
+  use("policy = 'majority'", 40);
+  harness_->hold_running("plus20");
+  start();
+  start();
+  expire_after(kDue);
+  EXPECT_EQ(client_->count(), 2u);
+  Query third = query();
+  third.deadline = third.arrival + Duration::milliseconds(10);
+  const CallError error = client_->error_of(third);
+  EXPECT_EQ(error.reason, "overload");
+  EXPECT_THAT(error.message,
+              AllOf(testing::StartsWith("model 'doubling' refused the request: overload: "),
+                    HasSubstr("hold 32 B of inputs"), HasSubstr("the 40 B that are allowed (--bodies-max)")));
+  Query best_effort = query();
+  client_->forget();
+  client_->started(best_effort);
+  harness_->release();
+  client_->await(1);
+  EXPECT_EQ(harness_->selected().inputs_bytes(), 0u) << "a call without a deadline waits, and copies nothing";
+  EXPECT_NE(start(), CallId());
+}
+
+TEST_F(StragglerTest, AnswersInTimeAreNotHeldUpByTheTimer) {
+  use("policy = 'majority'");
+  const CallId call = start();
+  client_->await(1);
+  EXPECT_EQ(text(client_->answer(call), "missing"), "none");
+  EXPECT_TRUE(harness_->inference().expire(harness_->now()).is_infinite()) << "nothing is left of it";
+  expire_after(kDue);
+  EXPECT_EQ(client_->count(), 1u);
+  EXPECT_EQ(harness_->application_statistics().expired, 0u);
+}
+
+TEST_F(StragglerTest, WithoutAnyAnswerTheCallEndsInTimeToo) {
+  use("policy = 'majority'");
+  harness_->hold();
+  CallId call = start();
+  expire_after(kDue);
+  ASSERT_EQ(client_->count(), 1u);
+  ASSERT_FALSE(client_->answer(call).served());
+  const CallError error = client_->answer(call).error();
+  EXPECT_EQ(error.reason, "late");
+  EXPECT_THAT(error.message, HasSubstr("model 'doubling' refused the request: late: none of its models"));
+  EXPECT_EQ(harness_->application_statistics().refusals, 1u);
+
+  use("policy = 'static'\n[default]\ny = 5");
+  harness_->hold();
+  call = start();
+  expire_after(kDue);
+  ASSERT_EQ(client_->count(), 1u);
+  EXPECT_EQ(client_->answer(call).quality(), Quality::kDefault);
+  harness_->release();
+  client_->deliver();
+  EXPECT_EQ(client_->count(), 1u);
+}
+
+TEST_F(StragglerTest, OneModelWithoutADefaultIsWaitedFor) {
+  use("policy = 'static'");
+  harness_->hold();
+  start();
+  EXPECT_EQ(harness_->selected().inputs_bytes(), 0u);
+  expire_after(kDue);
+  EXPECT_EQ(client_->count(), 0u);
+  harness_->release();
+  client_->await(1);
+}
+
+TEST_F(StragglerTest, ACancelledCallEndsAsSuchWhenItsTimeIsUp) {
+  use("policy = 'majority'\n[default]\ny = 5");
+  harness_->hold_running("plus20");
+  const CallId call = start();
+  harness_->inference().cancel(call);
+  client_->deliver();
+  EXPECT_EQ(client_->count(), 0u) << "a model still runs";
+  expire_after(kDue);
+  ASSERT_EQ(client_->count(), 1u);
+  EXPECT_EQ(client_->answer(call).error().reason, "cancelled");
+  harness_->inference().cancel(call);
+  harness_->release();
+  client_->deliver();
+  EXPECT_EQ(client_->count(), 1u);
+  EXPECT_EQ(harness_->selected().inputs_bytes(), 0u);
+}
+
+TEST_F(StragglerTest, TheTimerIsWokenForWhatIsDueEarlier) {
+  use("policy = 'majority'");
+  int wakes = 0;
+  harness_->inference().set_wake([&] { ++wakes; });
+  EXPECT_TRUE(harness_->inference().expire(harness_->now()).is_infinite());
+  harness_->hold();
+  start();
+  EXPECT_EQ(wakes, 1);
+  start();
+  EXPECT_EQ(wakes, 1) << "it has been woken and has not looked yet";
+  EXPECT_EQ(harness_->inference().expire(harness_->now()), harness_->now() + kDue);
+  harness_->advance(Duration::milliseconds(1));
+  start();
+  EXPECT_EQ(wakes, 1) << "it is due later";
+  Query urgent = query();
+  urgent.deadline = urgent.arrival + Duration::milliseconds(6);
+  client_->started(urgent);
+  EXPECT_EQ(wakes, 2);
+  EXPECT_EQ(harness_->inference().expire(harness_->now()), harness_->now() + Duration::microseconds(5700));
+}
+
+TEST_F(StragglerTest, WhereAnswersLeaveLateTheTimeIsUpEarlier) {
+  use("policy = 'majority'");
+  harness_->hold_running("plus20");
+  for (int i = 0; i < 64; ++i) {
+    const CallId call = start();
+    expire_after(kDue);
+    harness_->advance(Duration::milliseconds(2));
+    client_->answer(call).settle();
+    client_->forget();
+  }
+  const CallId call = start();
+  expire_after(Duration::microseconds(7500));
+  EXPECT_EQ(client_->count(), 1u) << "a quarter of the call's time at most";
+  client_->answer(call).settle();
+  EXPECT_TRUE(client_->answer(call).served());
 }
 
 TEST_F(SelectedInferenceTest, FeedbackChangesTheChoice) {

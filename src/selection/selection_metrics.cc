@@ -58,6 +58,8 @@ std::string SelectionMetrics::text() const {
           MetricType::Counter, [](const Of& of) { return static_cast<double>(of.defaults); });
   of_each("foliot_application_partial_total", "Answers without those of some models that were asked",
           MetricType::Counter, [](const Of& of) { return static_cast<double>(of.partial); });
+  of_each("foliot_application_expired_total", "Calls that were due before all models that they asked had ended",
+          MetricType::Counter, [](const Of& of) { return static_cast<double>(of.expired); });
   of_each("foliot_application_feedback_total", "Answers that had feedback", MetricType::Counter,
           [](const Of& of) { return static_cast<double>(of.feedbacks); });
   of_each("foliot_application_unshared_total",
@@ -75,6 +77,9 @@ std::string SelectionMetrics::text() const {
                 [](const Model& model) { return model.losses; });
   of_each_model("foliot_application_weight", "Probability or weight of the model, outside of contexts",
                 MetricType::Gauge, [](const Model& model) { return model.weight; });
+  auto& inputs = families.emplace_back(application_family(
+      "foliot_application_inputs_bytes", "Inputs that models may still read when a call is due", MetricType::Gauge));
+  inputs.metric.emplace_back().gauge.value = static_cast<double>(inference_.inputs_bytes());
   return prometheus::TextSerializer().Serialize(families);
 }
 

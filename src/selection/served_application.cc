@@ -176,6 +176,11 @@ void ServedApplication::count_refused() {
   ++statistics_.refusals;
 }
 
+void ServedApplication::count_expired() {
+  const std::lock_guard lock(mutex_);
+  ++statistics_.expired;
+}
+
 // Those that the client computed.
 Result<std::vector<std::optional<double>>> ServedApplication::sent_losses(const Observation& observation,
                                                                           const AnsweredCall& call) const {

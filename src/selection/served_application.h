@@ -45,6 +45,7 @@ struct ApplicationStatistics {
   uint64_t refusals = 0;
   uint64_t defaults = 0;  // of the answers: with a default output, of some rows at least
   uint64_t partial = 0;   // of the answers: without some of the models asked
+  uint64_t expired = 0;   // of answers and refusals: those that were due before all models had ended
   uint64_t feedbacks = 0;
   uint64_t contexts = 0;
   uint64_t unshared = 0;      // of the feedbacks: those for whose sharing there was no room
@@ -90,6 +91,8 @@ class ServedApplication {
   // An answer that is the default, or none.
   void count_default();
   void count_refused();
+  // It is due, and models that were asked have not ended.
+  void count_expired();
 
   // Learns; errors as Inference::observe(). `log` null: it is not logged.
   Status observe(const Observation& observation, TimePoint now, FeedbackSink* log = nullptr);

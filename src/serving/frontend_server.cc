@@ -127,7 +127,7 @@ Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger
   if (users_ != nullptr) FOLIOT_RETURN_IF_ERROR(keep_users(options));
   FOLIOT_RETURN_IF_ERROR(loop_.keep(options.controller));
   if (!options.applications.empty()) FOLIOT_RETURN_IF_ERROR(serve_applications(options));
-  FOLIOT_RETURN_IF_ERROR(frontend().start());
+  FOLIOT_RETURN_IF_ERROR(inference_.start());
   std::vector<WatchedFiles> watched = reloads(options.access, frontend(), log);
   std::ranges::move(link_tls_reloads(options.link_tls, loop_, log), std::back_inserter(watched));
   watch_ = std::make_unique<FileWatch>(std::move(watched));

@@ -3,6 +3,12 @@
 #include <string_view>
 
 namespace foliot {
+namespace {
+
+// It runs for microseconds, when an answer is about to be late.
+constexpr int kTimerNice = -15;
+
+}  // namespace
 
 InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
                                ModelRepository& repository, const std::function<TimePoint()>& now,
@@ -13,7 +19,9 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
                 .tensors = options.tensors},
                names_, requests, statistics_, metrics_, now),
       cached_(options.prediction_cache_bytes, service_, names_, statistics_, now),
-      selected_(cached_, names_, statistics_, now, static_cast<uint64_t>((now() - TimePoint()).nanoseconds())),
+      selected_({.seed = static_cast<uint64_t>((now() - TimePoint()).nanoseconds()),
+                 .inputs_bytes_max = options.bodies_bytes_max},
+                cached_, names_, statistics_, now),
       frontend_(make_frontend(
           options, {.inference = selected_,
                     .names = names_,
@@ -26,6 +34,13 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
   frontend_->add_metrics(*this);
   frontend_->add_metrics(cache_metrics_);
   frontend_->add_metrics(selection_metrics_);
+  selected_.set_wake([this] { timer_.wake(); });
+}
+
+Status InferenceStack::start() {
+  FOLIOT_RETURN_IF_ERROR(timer_.start({.name = "foliot-timer", .nice = kTimerNice},
+                                      [this](TimePoint now) { return selected_.expire(now); }));
+  return frontend_->start();
 }
 
 }  // namespace foliot

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "base/time.h"
 #include "cache/cache_metrics.h"
 #include "cache/cached_inference.h"
@@ -26,6 +27,7 @@
 #include "inference/served_names.h"
 #include "inference/statistics.h"
 #include "metrics/metrics_source.h"
+#include "platform/timer_thread.h"
 #include "selection/application.h"
 #include "selection/selected_inference.h"
 #include "selection/selection_metrics.h"
@@ -40,6 +42,8 @@ class InferenceStack : private MetricsSource {
                  ModelRepository& repository, const std::function<TimePoint()>& now,
                  PersonalService* personal = nullptr);
 
+  // Once: clients are answered from here on.
+  Status start();
   Frontend& frontend() { return *frontend_; }
   SelectedInference& applications() { return selected_; }
   // What answers all calls, for parts of the server that make calls themselves.
@@ -64,6 +68,7 @@ class InferenceStack : private MetricsSource {
   SelectedInference selected_;
   SelectionMetrics selection_metrics_{selected_};
   std::unique_ptr<Frontend> frontend_;
+  TimerThread timer_;  // ends calls of applications; ends before the front end, whose mailboxes it uses
 };
 
 }  // namespace foliot

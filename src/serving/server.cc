@@ -259,7 +259,7 @@ Status Server::Parts::open_ports() {
   frontend().add_metrics(worker_metrics_);
   frontend().add_metrics(personal_metrics_);
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning());
-  return frontend().start();
+  return inference_->start();
 }
 
 Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelStartup& models,

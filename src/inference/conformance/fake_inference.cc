@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "inference/kept_query.h"
 
 namespace foliot {
 namespace {
@@ -82,6 +84,10 @@ class FakeInference::Call final : public Answer, public Delivery {
     bytes_ = std::move(bytes);
     quality_ = quality;
   }
+  void serve_later(const Query& query) { kept_.emplace(query); }
+  void serve_what_waits() {
+    if (kept_ && served()) serve(inference_.compute_(*model_, kept_->query()), inference_.quality_);
+  }
   // Whether it is on its way to its caller.
   bool sent() const { return sent_; }
   void send() {
@@ -127,6 +133,7 @@ class FakeInference::Call final : public Answer, public Delivery {
   Refusal refusal_ = Refusal::kNone;
   std::string detail_;
   bool sent_ = false;
+  std::optional<KeptQuery> kept_;  // of one that is held
 };
 
 FakeInference::FakeInference(const ServedNames& names, Compute compute, std::function<TimePoint()> now)
@@ -143,20 +150,23 @@ Inference::Started FakeInference::start(const Query& query, const Caller& caller
   const CallId id(++last_id_);
   auto made = std::make_unique<Call>(*this, id, *model, query, caller);
   Call& call = *made;
+  const bool runs = running_.contains((*model)->name);
   if (refusal_ != Refusal::kNone) {
     call.refuse(refusal_, detail_);
+  } else if (runs) {
+    call.serve_later(query);
   } else {
     call.serve(compute_(**model, query), quality_);
   }
   calls_.emplace(id, std::move(made));
-  if (!held_) call.send();
+  if (!held_ && !runs) call.send();
   return id;
 }
 
 void FakeInference::cancel(CallId call) {
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(call);
-  if (found == calls_.end() || found->second->sent()) return;
+  if (found == calls_.end() || found->second->sent() || running_.contains(std::string(found->second->name()))) return;
   found->second->refuse(Refusal::kCancelled, "");
   found->second->send();
 }
@@ -174,11 +184,20 @@ void FakeInference::hold() {
   held_ = true;
 }
 
+void FakeInference::hold_running(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  running_.insert(name);
+}
+
 void FakeInference::release() {
   const std::lock_guard lock(mutex_);
   held_ = false;
-  for (const auto& [id, call] : calls_)
-    if (!call->sent()) call->send();
+  running_.clear();
+  for (const auto& [id, call] : calls_) {
+    if (call->sent()) continue;
+    call->serve_what_waits();
+    call->send();
+  }
 }
 
 void FakeInference::refuse(Refusal refusal, std::string detail) {

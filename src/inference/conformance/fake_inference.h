@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,11 @@ class FakeInference : public Inference {
   // Keeps it: observations().
   Status observe(const Observation& observation) override;
 
-  // No call is answered until release().
+  // No call is answered, unless it is cancelled, until release().
   void hold();
+  // The same of one model, whose calls are past being cancelled. Their outputs are computed then, from
+  // what their inputs are by then.
+  void hold_running(const std::string& name);
   void release();
   // Every call from now on is refused so; kNone: served.
   void refuse(Refusal refusal, std::string detail = "");
@@ -59,6 +63,7 @@ class FakeInference : public Inference {
   std::map<std::string, uint64_t> observations_;
   uint64_t last_id_ = 0;
   bool held_ = false;
+  std::set<std::string> running_;
   Refusal refusal_ = Refusal::kNone;
   std::string detail_;
   Quality quality_ = Quality::kComplete;

@@ -1,0 +1,62 @@
+#include "selection/call_timer.h"
+
+#include <algorithm>
+
+namespace foliot {
+namespace {
+
+constexpr Duration kReserveMin = Duration::microseconds(500);
+constexpr int64_t kReserveMinPart = 20;  // of a call's time, if that is less
+constexpr int64_t kReservePartMax = 4;
+// Mean of what is assumed before anything is measured.
+constexpr Duration kLatenessPrior = Duration::microseconds(50);
+// Of the answers that are due, so many may be late.
+constexpr double kLateShare = 1e-2;
+
+}  // namespace
+
+Duration least_reserve(TimePoint arrival, TimePoint deadline) {
+  return std::min(kReserveMin, (deadline - arrival) / kReserveMinPart);
+}
+
+CallTimer::CallTimer(std::function<void(CallId)> expire) : expire_(std::move(expire)), lateness_(kLatenessPrior) {}
+
+TimePoint CallTimer::due(TimePoint arrival, TimePoint deadline) const {
+  const std::lock_guard lock(mutex_);
+  const Duration measured = std::max(lateness_.tail(kLateShare), lateness_.recent());
+  const Duration most = (deadline - arrival) / kReservePartMax;
+  return deadline - std::max(least_reserve(arrival, deadline), std::min(measured, most));
+}
+
+void CallTimer::add(CallId call, TimePoint due, Mailbox& mailbox) {
+  {
+    const std::lock_guard lock(mutex_);
+    calls_.emplace(std::pair(due, call), &mailbox);
+    if (due >= runs_at_) return;
+    runs_at_ = TimePoint();
+  }
+  wake_();
+}
+
+void CallTimer::remove(CallId call, TimePoint due) {
+  const std::lock_guard lock(mutex_);
+  calls_.erase({due, call});
+}
+
+TimePoint CallTimer::run(TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  while (!calls_.empty() && calls_.begin()->first.first <= now) {
+    const auto first = calls_.begin();
+    // Under the lock: its mailbox is there while the call has not been removed.
+    first->second->post([this, call = first->first.second] { expire_(call); });
+    calls_.erase(first);
+  }
+  return runs_at_ = calls_.empty() ? TimePoint::infinite_future() : calls_.begin()->first.first;
+}
+
+void CallTimer::record(TimePoint due, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  lateness_.record(std::max(now - due, Duration()), now);
+}
+
+}  // namespace foliot
