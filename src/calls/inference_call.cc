@@ -80,6 +80,7 @@ InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query
       arrival_(query.arrival),
       deadline_(deadline_of(query, *model_)),
       offline_(query.request_class == RequestClass::kOffline),
+      optional_(query.optional),
       requirements_(requirements_of(query, *model_)),
       body_bytes_(query.body_bytes),
       limits_(limits) {}

@@ -50,6 +50,7 @@ class InferenceCall {
   TimePoint arrival() const { return arrival_; }
   TimePoint deadline() const { return deadline_; }
   bool offline() const { return offline_; }
+  bool optional() const { return optional_; }
   // Of a task.
   const TaskRequirements& requirements() const { return requirements_; }
   uint64_t body_bytes() const { return body_bytes_; }
@@ -141,6 +142,7 @@ class InferenceCall {
   TimePoint arrival_;
   TimePoint deadline_;
   bool offline_;
+  bool optional_;
   TaskRequirements requirements_;
   uint64_t body_bytes_;
   const CallLimits limits_;

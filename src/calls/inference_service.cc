@@ -89,7 +89,8 @@ void InferenceService::submit(const PendingCall& pending, std::string_view selec
                   .arrival = call.arrival(),
                   .deadline = call.deadline() - reserve,
                   .reserve = reserve,
-                  .offline = call.offline()};
+                  .offline = call.offline(),
+                  .optional = call.optional()};
   if (call.model().task != nullptr) {
     request.task = call.model().task->id;
     request.requirements = call.requirements();

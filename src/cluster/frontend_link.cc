@@ -324,7 +324,8 @@ void FrontendLink::send(Slot slot, const CallLabel* label) {
               .reserve = request.reserve,
               .tenant = request.tenant,
               .tenant_weight = request.tenant_weight,
-              .offline = request.offline});
+              .offline = request.offline,
+              .optional = request.optional});
 }
 
 RequestId FrontendLink::call_of(const Request& request, RequestId link_id) {

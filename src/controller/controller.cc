@@ -338,6 +338,7 @@ void Controller::admit(const Request& asked, TimePoint now) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
   entry.cold_start = cluster_.copies[request.model.value()] == 0;
+  if (request.optional && !request.best_effort()) put_off(entry);
   if (!requests_.make_room(entry)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   for (const QueueShares::Entry& evicted : requests_.evicted()) {
     withdraw(RequestId(evicted.id), Refusal::kOverload, now);
@@ -345,6 +346,23 @@ void Controller::admit(const Request& asked, TimePoint now) {
   requests_.enqueue(requests_.add(entry));
   if (tasks_ != nullptr) tasks_->on_waiting(request);
   policy_->on_request(request, now);
+}
+
+// Policies plan each EXEC to end before its deadline by what it is late by at worst, as do a careful
+// expected duration. To a later deadline they plan what is in time more likely than not. When an
+// answer is late stays the same.
+void Controller::put_off(RequestTable::Entry& entry) {
+  Duration least = Duration::max();
+  const size_t devices = std::min<size_t>(cluster_.devices.size(), kDevicesDoubtedMax);
+  for (size_t i = 0; i < devices; ++i) {
+    if (cluster_.devices[i].residency(entry.request.model) != Residency::kLoaded) continue;
+    const DeviceTiming& timing = cluster_.timings[i];
+    least = std::min(least, std::max(Duration(), timing.margin() - timing.usual_lateness()));
+  }
+  if (least == Duration::max()) return;
+  entry.put_off = least;
+  entry.request.deadline += least;
+  entry.request.reserve -= least;
 }
 
 void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
@@ -545,7 +563,7 @@ void Controller::doubt_if_idle(const RequestTable::Entry& refused) {
   const Request& request = refused.request;
   if (cluster_.copies[request.model.value()] == 0) return;
   // What it had to be met in: when a policy refuses it is the policy's affair.
-  const Duration time = request.deadline - refused.admitted;
+  const Duration time = request.deadline - refused.put_off - refused.admitted;
   bool idle = false;
   const auto devices = static_cast<uint32_t>(cluster_.devices.size());
   for (uint32_t i = 0; i < std::min(devices, kDevicesDoubtedMax); ++i) {

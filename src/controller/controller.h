@@ -184,6 +184,7 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void route(const Request& asked, TimePoint now);
   // Of a model.
   void admit(const Request& asked, TimePoint now);
+  void put_off(RequestTable::Entry& entry);
   // If it is queued.
   void withdraw(RequestId request, Refusal reason, TimePoint now);
 

@@ -235,6 +235,47 @@ TEST_F(ControllerTest, AnAnswerAfterTheDeadlineIsLate) {
   EXPECT_EQ(completion(1).refusal, Refusal::kLate);
 }
 
+TEST_F(ControllerTest, WhatIsOptionalIsPlannedToBeInTimeMoreLikelyThanNot) {
+  load_model();
+  const auto ask = [&](uint64_t id, uint32_t model, bool optional, TimePoint deadline = at(90)) {
+    controller_->on_request({.id = RequestId(id),
+                             .model = ModelId(model),
+                             .deadline = deadline,
+                             .reserve = ms(1),
+                             .optional = optional},
+                            at(0));
+    return policy_->last.deadline;
+  };
+  EXPECT_EQ(ask(1, 0, false), at(90));
+  const Duration usual = controller_->cluster().timings[0].usual_lateness();
+  EXPECT_EQ(ask(2, 0, true), at(90) + ms(3) - usual) << "by the margin that a promise needs";
+  EXPECT_EQ(policy_->last.answer_by(), at(91));
+  EXPECT_EQ(ask(3, 1, true), at(90)) << "nothing is known of a model that has to be loaded first";
+  EXPECT_TRUE(ask(4, 0, true, TimePoint::infinite_future()).is_infinite());
+
+  ASSERT_EQ(infer({RequestId(2)}), Verdict::kAccepted);
+  outcome(OutcomeStatus::kDone, at(92));
+  EXPECT_EQ(completion(2).refusal, Refusal::kLate) << "by its client's deadline";
+  EXPECT_EQ(completion(2).deadline, at(91));
+}
+
+TEST_F(ControllerTest, WhereExecsEndSoonerThanExpectedWhatIsOptionalIsPutOffFurther) {
+  load_model();
+  const auto put_off = [&](uint64_t id) {
+    controller_->on_request({.id = RequestId(id), .model = ModelId(0), .deadline = at(90), .optional = true}, at(0));
+    return policy_->last.deadline - at(90);
+  };
+  const Duration before = put_off(1000);
+  for (uint64_t id = 1; id <= 100; ++id) {
+    request(id);
+    ASSERT_EQ(infer({RequestId(id)}), Verdict::kAccepted);
+    // 1 ms before it was planned to end.
+    const Action action = sink_.actions.back();
+    outcome_of(action, OutcomeStatus::kDone, at(1));
+  }
+  EXPECT_GT(put_off(1001), before);
+}
+
 TEST_F(ControllerTest, WhatTheWorkerRefusedComesBackAFewTimes) {
   request(1);
   load_model();

@@ -54,6 +54,8 @@ class DeviceTiming {
   bool on_refusal(TimePoint arrival, Duration time, Duration exec, TimePoint now);
 
   Duration margin() const { return margin_; }
+  // Half of the EXECs end so much later than planned, or less; below zero where expectations are careful.
+  Duration usual_lateness() const { return lateness_.median(); }
   Duration lookahead() const { return lookahead_; }
   // What an action that is sent takes to get there, and an outcome to get here, at most,
   // but for one in a hundred.

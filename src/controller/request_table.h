@@ -24,7 +24,8 @@ class RequestTable {
   struct Entry {
     Request request;
     TimePoint admitted{};
-    bool waits = true;  // for an action
+    Duration put_off{};  // of an optional one: its deadline, by so much
+    bool waits = true;   // for an action
     bool cold_start = false;
     uint32_t returns = 0;            // from workers that refused its action
     uint32_t returns_uncounted = 0;  // of these: from workers that could not have its inputs yet

@@ -21,7 +21,10 @@ namespace foliot {
 class ScriptedPolicy : public Policy {
  public:
   using Script = std::function<void(Dispatcher&)>;
-  void on_request(const Request& request, TimePoint) override { queued.push_back(request.id); }
+  void on_request(const Request& request, TimePoint) override {
+    queued.push_back(request.id);
+    last = request;
+  }
   void on_withdrawn(const Request& request, TimePoint) override { std::erase(queued, request.id); }
   void on_outcome(const Action&, const Outcome&, TimePoint) override {}
   void on_device_changed(DeviceId, TimePoint) override { ++device_changes; }
@@ -34,6 +37,7 @@ class ScriptedPolicy : public Policy {
   }
   Script script;
   std::deque<RequestId> queued;
+  Request last;  // that was queued
   int device_changes = 0;
   int target_changes = 0;
 };

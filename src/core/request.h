@@ -80,6 +80,9 @@ struct Request {
 
   // Of class kOffline; it then has no deadline.
   bool offline = false;
+  // Its call is answered in time without it, too: so it is run where it is in time more likely than
+  // not, although that cannot be promised.
+  bool optional = false;
 
   // Without a deadline.
   bool best_effort() const { return deadline.is_infinite(); }

@@ -40,6 +40,8 @@ struct Query {
   TimePoint deadline = TimePoint::infinite_future();
   // kDeadline without a deadline is best effort.
   RequestClass request_class = RequestClass::kDeadline;
+  // The caller answers in time without it, too: what is likely to be in time is tried (Request::optional).
+  bool optional = false;
   // Of a task; an error of anything else.
   std::optional<double> accuracy{};  // at least; in [0, 1]
   std::optional<double> cost{};      // at most, of one row, in dollars; above 0

@@ -118,6 +118,7 @@ class SelectedInference::Call {
     asked.version = {};
     asked.context = {};
     asked.deadline = deadline_of_models(arrival, deadline);
+    asked.optional = is_timed();
     const std::string why = inference_.describes_selections_ ? describe(application(), selected.selection) : "";
     asked.selection = why;
     // Each once, and what is compared, too.

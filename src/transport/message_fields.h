@@ -573,7 +573,7 @@ template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Request>& message) {
   wire(message.id, message.model, message.pipeline, message.task, message.bucket, message.payload, message.input,
        message.consumers, message.arrival, message.deadline, message.reserve, message.tenant, message.tenant_weight,
-       message.offline);
+       message.offline, message.optional);
   if (message.task == ServedTaskId()) return;
   wire(message.requirements.accuracy, message.requirements.cost_nanodollars_most, message.call, message.call_rows);
 }
