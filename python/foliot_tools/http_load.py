@@ -38,6 +38,7 @@ class Asked:
     outcome: str = "unanswered"  # "served", "wrong" (not what the model says), a refusal's reason, or "broken"
     detail: str = ""
     answers: int = 0
+    input: int = None  # which row
 
     @property
     def good(self):
@@ -180,7 +181,7 @@ class _Load:
     async def _ask(self):
         which = self._draw.randrange(len(self._messages))
         now = time.monotonic()
-        asked = Asked(now, now + self.options["deadline_seconds"])
+        asked = Asked(now, now + self.options["deadline_seconds"], input=which)
         self.requests.append(asked)
         try:
             connection = await self._connection()
