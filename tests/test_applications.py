@@ -129,12 +129,12 @@ def test_a_model_that_runs_late_does_not_hold_up_the_others(serve, repository, t
     server = start(serve, repository)
 
     def all_answer():
-        return infer(http_client, server.http, "digits", rows_of(1), timeout=300_000)[1]["models"] == "right,straggler,also_right"
+        return infer(http_client, server.http, "digits", rows_of(1), timeout=500_000)[1]["models"] == "right,straggler,also_right"
 
     for calls, (module, address) in enumerate(((http_client, server.http), (grpc_client, server.grpc)), start=1):
         eventually(all_answer, otherwise=server.output)
         # It is answered, and so in time, while the straggler runs.
-        labels, parameters = infer(module, address, "digits", STRAGGLING, timeout=300_000)
+        labels, parameters = infer(module, address, "digits", STRAGGLING, timeout=500_000)
         assert labels.tolist() == [2]
         assert (parameters["models"], parameters["missing"]) == ("right,also_right", "straggler")
         page = server.metrics()

@@ -95,11 +95,11 @@ def test_a_late_model_of_a_worker_does_not_hold_up_the_answer(models, applicatio
             return infer(http_client, frontend.http, "vote", rows, **options)[1]["models"]
 
         eventually(lambda: answering(rows_of(1)) == "straggler,right")
-        assert answering(STRAGGLING, timeout=300_000) == "right"
+        assert answering(STRAGGLING, timeout=500_000) == "right"
         assert inputs_bytes() == STRAGGLING.nbytes
         go.touch()
         eventually(lambda: inputs_bytes() == 0)
-        eventually(lambda: answering(rows_of(1), timeout=300_000) == "straggler,right")
+        eventually(lambda: answering(rows_of(1), timeout=500_000) == "straggler,right")
 
 
 def answers(frontend):

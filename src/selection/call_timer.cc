@@ -7,7 +7,9 @@ namespace {
 
 constexpr Duration kReserveMin = Duration::microseconds(500);
 constexpr int64_t kReserveMinPart = 20;  // of a call's time, if that is less
-constexpr int64_t kReservePartMax = 4;
+// Of a call's time, at least and at most: of a long one, little is lost by this.
+constexpr int64_t kDuePartMin = 50;
+constexpr int64_t kDuePartMax = 4;
 // Mean of what is assumed before anything is measured.
 constexpr Duration kLatenessPrior = Duration::microseconds(50);
 // Of the answers that are due, so many may be late.
@@ -23,9 +25,10 @@ CallTimer::CallTimer(std::function<void(CallId)> expire) : expire_(std::move(exp
 
 TimePoint CallTimer::due(TimePoint arrival, TimePoint deadline) const {
   const std::lock_guard lock(mutex_);
+  const Duration time = deadline - arrival;
   const Duration measured = std::max(lateness_.tail(kLateShare), lateness_.recent());
-  const Duration most = (deadline - arrival) / kReservePartMax;
-  return deadline - std::max(least_reserve(arrival, deadline), std::min(measured, most));
+  const Duration least = std::max(least_reserve(arrival, deadline), time / kDuePartMin);
+  return deadline - std::max(least, std::min(measured, time / kDuePartMax));
 }
 
 void CallTimer::add(CallId call, TimePoint due, Mailbox& mailbox) {

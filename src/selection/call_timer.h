@@ -1,8 +1,8 @@
 // CallTimer: the instants at which calls have to be answered with what has come by then.
 //
-// That is before their deadline by what combining and sending take, of which a high quantile of
-// what was measured counts, and a twentieth of the call's time up to 0.5 ms at least; a quarter
-// of it at most.
+// That is before their deadline by what combining and sending take: a high quantile of what was
+// measured, a quarter of the call's time at most; and at least a fiftieth of it, or a twentieth up to
+// 0.5 ms.
 //
 // Bounded by the calls that are under way: each has one instant, until it is removed or due.
 //
