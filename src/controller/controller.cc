@@ -16,6 +16,8 @@ namespace {
 // On behalf of a request that was refused, so many devices are asked whether it was for
 // nothing; the next request asks the next ones.
 constexpr uint32_t kDevicesDoubtedMax = 16;
+// As often as an expected duration is doubted.
+constexpr Duration kTrialInterval = Duration::milliseconds(500);
 
 }  // namespace
 
@@ -338,7 +340,7 @@ void Controller::admit(const Request& asked, TimePoint now) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
   entry.cold_start = cluster_.copies[request.model.value()] == 0;
-  if (request.optional && !request.best_effort()) put_off(entry);
+  if (request.optional && !request.best_effort()) put_off(entry, now);
   if (!requests_.make_room(entry)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   for (const QueueShares::Entry& evicted : requests_.evicted()) {
     withdraw(RequestId(evicted.id), Refusal::kOverload, now);
@@ -349,20 +351,31 @@ void Controller::admit(const Request& asked, TimePoint now) {
 }
 
 // Policies plan each EXEC to end before its deadline by what it is late by at worst, as do a careful
-// expected duration. To a later deadline they plan what is in time more likely than not. When an
-// answer is late stays the same.
-void Controller::put_off(RequestTable::Entry& entry) {
+// expected duration. To a later deadline they plan what is in time more likely than not, and, once in
+// a while, where a device has nothing else to do, anything: that shows what the expectation is worth.
+// When an answer is late stays the same.
+void Controller::put_off(RequestTable::Entry& entry, TimePoint now) {
+  Request& request = entry.request;
+  next_trials_.resize(cluster_.models.size());
+  TimePoint& next_trial = next_trials_[request.model.value()];
   Duration least = Duration::max();
   const size_t devices = std::min<size_t>(cluster_.devices.size(), kDevicesDoubtedMax);
   for (size_t i = 0; i < devices; ++i) {
-    if (cluster_.devices[i].residency(entry.request.model) != Residency::kLoaded) continue;
+    const DeviceModel& device = cluster_.devices[i];
+    if (device.residency(request.model) != Residency::kLoaded) continue;
     const DeviceTiming& timing = cluster_.timings[i];
     least = std::min(least, std::max(Duration(), timing.margin() - timing.usual_lateness()));
+    if (device.infers_outstanding() > 0 || now < next_trial) continue;
+    const Duration all = cluster_.durations().exec({device.id(), request.model, request.bucket, 0}) + timing.margin();
+    if (now + all <= request.deadline + least) continue;
+    next_trial = now + kTrialInterval;
+    least = all;
+    break;
   }
   if (least == Duration::max()) return;
   entry.put_off = least;
-  entry.request.deadline += least;
-  entry.request.reserve -= least;
+  request.deadline += least;
+  request.reserve -= least;
 }
 
 void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {

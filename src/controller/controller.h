@@ -184,7 +184,7 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void route(const Request& asked, TimePoint now);
   // Of a model.
   void admit(const Request& asked, TimePoint now);
-  void put_off(RequestTable::Entry& entry);
+  void put_off(RequestTable::Entry& entry, TimePoint now);
   // If it is queued.
   void withdraw(RequestId request, Refusal reason, TimePoint now);
 
@@ -251,8 +251,9 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   std::unique_ptr<TaskRouter> tasks_;  // null: there has been none
   ActionTable actions_outstanding_;
   uint64_t next_action_ = 1;
-  uint64_t next_sequence_ = 1;  // of requests
-  uint32_t next_doubted_ = 0;   // device
+  uint64_t next_sequence_ = 1;          // of requests
+  uint32_t next_doubted_ = 0;           // device
+  std::vector<TimePoint> next_trials_;  // by model: when an optional request is run next whatever is expected of it
   TimePoint next_stranded_ = TimePoint::infinite_future();
   uint64_t proposals_rejected_ = 0;
   bool draining_ = false;

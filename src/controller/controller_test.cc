@@ -238,12 +238,9 @@ TEST_F(ControllerTest, AnAnswerAfterTheDeadlineIsLate) {
 TEST_F(ControllerTest, WhatIsOptionalIsPlannedToBeInTimeMoreLikelyThanNot) {
   load_model();
   const auto ask = [&](uint64_t id, uint32_t model, bool optional, TimePoint deadline = at(90)) {
-    controller_->on_request({.id = RequestId(id),
-                             .model = ModelId(model),
-                             .deadline = deadline,
-                             .reserve = ms(1),
-                             .optional = optional},
-                            at(0));
+    controller_->on_request(
+        {.id = RequestId(id), .model = ModelId(model), .deadline = deadline, .reserve = ms(1), .optional = optional},
+        at(0));
     return policy_->last.deadline;
   };
   EXPECT_EQ(ask(1, 0, false), at(90));
@@ -257,6 +254,23 @@ TEST_F(ControllerTest, WhatIsOptionalIsPlannedToBeInTimeMoreLikelyThanNot) {
   outcome(OutcomeStatus::kDone, at(92));
   EXPECT_EQ(completion(2).refusal, Refusal::kLate) << "by its client's deadline";
   EXPECT_EQ(completion(2).deadline, at(91));
+}
+
+TEST_F(ControllerTest, WhatIsOptionalIsTriedNowAndThenWhateverIsExpected) {
+  load_model();
+  const auto put_off = [&](uint64_t id, TimePoint now) {
+    controller_->on_request(
+        {.id = RequestId(id), .model = ModelId(0), .arrival = now, .deadline = now + ms(1), .optional = true}, now);
+    return policy_->last.deadline - (now + ms(1));
+  };
+  EXPECT_EQ(put_off(1, at(20)), ms(2) + ms(3)) << "an EXEC and the margin";
+  const Duration likely = ms(3) - controller_->cluster().timings[0].usual_lateness();
+  EXPECT_EQ(put_off(2, at(519)), likely);
+  request(3);
+  ASSERT_EQ(infer({RequestId(3)}), Verdict::kAccepted);
+  EXPECT_EQ(put_off(4, at(520)), likely) << "the device has something to do";
+  outcome(OutcomeStatus::kDone, at(521));
+  EXPECT_EQ(put_off(5, at(522)), ms(2) + ms(3));
 }
 
 TEST_F(ControllerTest, WhereExecsEndSoonerThanExpectedWhatIsOptionalIsPutOffFurther) {
