@@ -12,26 +12,21 @@ namespace foliot {
 namespace {
 
 TEST(TimerThreadTest, CallsAgainAtTheInstantThatWasReturned) {
-  std::vector<TimePoint> due{monotonic_now()};
-  std::promise<bool> never_early;
-  bool early = false;
+  TimePoint due = monotonic_now();
+  int calls_due = 0;
+  std::promise<void> called;
   TimerThread timer;
   ASSERT_TRUE(timer
                   .start({.name = "timer"},
                          [&](TimePoint now) {
-                           if (now < due.back()) {
-                             early = true;
-                           } else if (due.size() == 5) {
-                             never_early.set_value(!early);
-                             return TimePoint::infinite_future();
-                           } else {
-                             due.push_back(now + Duration::microseconds(100));
-                           }
-                           return due.back();
+                           if (now < due) return due;  // woken without a reason
+                           due = now + Duration::microseconds(100);
+                           if (++calls_due < 5) return due;
+                           called.set_value();
+                           return due = TimePoint::infinite_future();
                          })
                   .ok());
-  // What is woken without a reason looks again, so that only the number of calls is certain.
-  never_early.get_future().wait();
+  called.get_future().wait();
 }
 
 TEST(TimerThreadTest, AWakeEndsTheLongestSleepAndIsNotLost) {
