@@ -14,7 +14,8 @@ class PriceFileTest : public testing::Test {
     std::ofstream(file_) << text;
     return read_price_file(file_);
   }
-  const std::string file_ = testing::TempDir() + "foliot_prices.toml";
+  const std::string file_ =
+      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + "_foliot_prices.toml";
 };
 
 TEST_F(PriceFileTest, ReadsDollarsPerHourByKind) {

@@ -31,7 +31,8 @@ class PlanFileTest : public testing::Test {
     return read(text).status.message();
   }
 
-  const fs::path folder_ = fs::path(testing::TempDir()) / "foliot_plans";
+  const fs::path folder_ =
+      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + "_foliot_plans";
   const fs::path file_ = folder_ / "animals" / "plan.toml";
 };
 

@@ -19,7 +19,8 @@ class ProfileFileTest : public testing::Test {
     return read_profile_file(file_);
   }
   std::string error(const std::string& text) { return read(text).status().message(); }
-  const std::string file_ = testing::TempDir() + "foliot_profiles.toml";
+  const std::string file_ =
+      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + "_foliot_profiles.toml";
 };
 
 constexpr const char* kDecode =

@@ -65,7 +65,8 @@ class PipelineTuningTest : public testing::Test {
     for (int i = 0; i < 2; ++i) tuning_.step(now_ += Duration::seconds(5));
   }
 
-  const fs::path folder_ = fs::path(testing::TempDir()) / "foliot_tuning";
+  const fs::path folder_ =
+      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + "_foliot_tuning";
   TuningMetrics metrics_;
   std::vector<Targets> targets_;
   std::vector<std::string> lines_;

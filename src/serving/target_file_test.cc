@@ -17,7 +17,8 @@ class TargetFileTest : public testing::Test {
     return read_target_file(file_);
   }
   std::string error(const std::string& text) { return read(text).status().message(); }
-  const std::string file_ = testing::TempDir() + "foliot_targets.toml";
+  const std::string file_ =
+      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + "_foliot_targets.toml";
 };
 
 TEST_F(TargetFileTest, IsReadAsItWasWritten) {

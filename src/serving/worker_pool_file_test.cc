@@ -18,7 +18,8 @@ class WorkerPoolFileTest : public testing::Test {
     EXPECT_TRUE(pools.ok()) << pools.status().message();
     return std::move(pools).value();
   }
-  const std::string file_ = testing::TempDir() + "foliot_worker_pools.toml";
+  const std::string file_ =
+      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + "_foliot_worker_pools.toml";
 };
 
 TEST_F(WorkerPoolFileTest, KindsHaveCommandsOrStatefulSets) {
