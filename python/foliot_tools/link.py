@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 19, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 20, 2
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
             "disconnected", "over_share", "model_error")
@@ -132,8 +132,8 @@ class Link:
         if not self.connected():
             return request.end("disconnected")
         # Of no pipeline and no task, without a reference to held inputs, and without consumers.
-        self._send(REQUEST, struct.pack("<QIIIHQIHqqqII?", self._next_id, model, 0, 0, 0, 0, 0, 0, int(now * 1e9),
-                                        int(request.deadline * 1e9), 0, tenant, weight, False))
+        self._send(REQUEST, struct.pack("<QIIIHQIHqqqII??", self._next_id, model, 0, 0, 0, 0, 0, 0, int(now * 1e9),
+                                        int(request.deadline * 1e9), 0, tenant, weight, False, False))
         self._in_flight[self._next_id] = request
         self._next_id += 1
 
