@@ -25,7 +25,7 @@ def server(serve, tmp_path):
     # One thread: with all cores it might be faster than the client that floods it.
     server = serve(folder, page_cache="256MiB", requests_in_flight_max=IN_FLIGHT_MAX, threads=1)
     with http_client.InferenceServerClient(server.http) as client:
-        eventually(lambda: client.get_model_config("slow")["max_batch_size"] == 4,
+        eventually(lambda: client.get_model_config("slow")["max_batch_size"] == 4, timeout=300,
                    otherwise="the larger batch sizes are not compiled")
     return server
 
