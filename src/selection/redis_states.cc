@@ -162,8 +162,9 @@ RedisStates::RedisStates(RedisAddress address) : address_(std::move(address)) {}
 RedisStates::~RedisStates() = default;
 
 Status RedisStates::failure(std::string_view what) {
-  context_.reset();
-  return Status::unavailable(fmt::format("{}: {}", address_.text(), what));
+  Status failed = Status::unavailable(fmt::format("{}: {}", address_.text(), what));
+  context_.reset();  // after that, since `what` may lie in it
+  return failed;
 }
 
 Status RedisStates::connect() {
