@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,7 +13,8 @@
 namespace foliot {
 namespace {
 
-Query query_of(const std::string& first, const std::string& second) {
+// Both outlive it.
+Query query_of(std::string_view first, std::string_view second) {
   return {.inputs = {{"a", "UINT8", {}, std::as_bytes(std::span(first))},
                      {"b", "UINT8", {}, std::as_bytes(std::span(second))}}};
 }
