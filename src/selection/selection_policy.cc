@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -13,9 +13,8 @@
 namespace foliot {
 
 std::string to_bytes(const SelectionState& state) {
-  std::string bytes(state.values.size() * sizeof(double), '\0');
-  std::memcpy(bytes.data(), state.values.data(), bytes.size());
-  return bytes;
+  const std::span bytes = std::as_bytes(std::span(state.values));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 SelectionPolicy::SelectionPolicy(uint32_t models) : models_(models) { FOLIOT_CHECK(models > 0); }
@@ -26,7 +25,7 @@ Result<SelectionState> SelectionPolicy::parse(std::string_view bytes) const {
     return Status::invalid_argument(fmt::format("a state of {} bytes; this policy with {} models has {}", bytes.size(),
                                                 models_, state.values.size() * sizeof(double)));
   }
-  std::memcpy(state.values.data(), bytes.data(), bytes.size());
+  std::ranges::copy(std::as_bytes(std::span(bytes)), std::as_writable_bytes(std::span(state.values)).begin());
   if (!std::ranges::all_of(state.values, [](double value) { return std::isfinite(value); })) {
     return Status::invalid_argument("a state with a value that is not a number");
   }
