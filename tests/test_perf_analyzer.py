@@ -36,13 +36,16 @@ def perf_analyzer(server, protocol, load, report):
     ids=["concurrency-1", "concurrency-4", "poisson"],
 )
 def test_it_runs_unmodified(small_server, protocol, load, tmp_path):
-    row = perf_analyzer(small_server, protocol, load, tmp_path / "report.csv")
+    for _ in range(3 if "poisson" in load else 1):  # the load generator may find no time to send
+        row = perf_analyzer(small_server, protocol, load, tmp_path / "report.csv")
+        if row["Inferences/Second"] == pytest.approx(200, rel=0.25):
+            break
     assert row["Inferences/Second"] > 50
     assert 0 < row["p50 latency"] <= row["p99 latency"]
     # These columns come from the server's own statistics.
     assert row["Server Compute Infer"] > 0
-    if "poisson" in load:  # fewer where the load generator finds no time to send
-        assert row["Inferences/Second"] < 250
+    if "poisson" in load:
+        assert row["Inferences/Second"] == pytest.approx(200, rel=0.25)
 
 
 def test_it_sends_json(small_server, tmp_path):
