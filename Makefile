@@ -103,8 +103,8 @@ test-clang: build-clang ## The unit tests, built by clang
 # Rooms of code that reads bytes from outside, shares memory or counts references, without
 # those that bring servers up; and rooms that have threads.
 ASAN_ROOMS := base logging core platform process trace config access program compiler worker controller \
-  policies_common policies_clockwork policies_foliot policies workload sim transport emulation metrics cluster
-TSAN_ROOMS := base platform process worker trace transport frontend cluster serving
+  policies_common policies_clockwork policies_foliot policies workload sim transport emulation metrics cluster selection
+TSAN_ROOMS := base platform process worker trace transport frontend cluster serving selection
 empty :=
 tests_of = $(addsuffix _test,$(1))
 # Of those rooms; their corpora are replayed with the tests.
@@ -139,6 +139,11 @@ test-isas: build python ## Every test under ONEDNN_MAX_CPU_ISA = AVX2, AVX512_CO
 mutation-check: dependencies ## Break 30 lines one at a time, and see that the unit tests notice (half an hour; FLAGS='--seed 2')
 	$(call say,Mutation check)
 	@tools/mutation_check $(FLAGS)
+
+.PHONY: planted-bugs
+planted-bugs: dependencies ## Plant 11 bugs in the cluster's protocols one at a time, and see that simulated seeds find each (half an hour)
+	$(call say,Planted bugs)
+	@tools/planted_bugs $(FLAGS)
 
 .PHONY: determinism
 determinism: configure-release configure-clang ## The same seeds give the same events, built by g++ and by clang
