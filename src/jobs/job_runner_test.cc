@@ -1,0 +1,304 @@
+#include "jobs/job_runner.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "jobs/fake_job_store.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kGiveUp = std::chrono::seconds(60);
+
+// A job of it takes `steps` steps, as its request says ({"steps": 3}); the test lets it take them.
+class SteppedJobs : public JobKind {
+ public:
+  std::string_view name() const override { return "stepped"; }
+  Status accept(Job& job) override {
+    if (job.request == R"({"wrong":true})") return Status::invalid_argument("'wrong' is wrong");
+    job.total = 3;
+    const std::lock_guard lock(mutex_);
+    claimed_.insert(job.id);
+    return Status();
+  }
+  void refuse(const Job& job) override {
+    const std::lock_guard lock(mutex_);
+    claimed_.erase(job.id);
+  }
+  Status run(const Job& job, JobContext& context) override {
+    uint64_t done = job.done;
+    {
+      const std::lock_guard lock(mutex_);
+      ++runs_;
+      running_most_ = std::max(running_most_, ++running_);
+    }
+    changed_.notify_all();
+    while (done < 3 && !context.is_over()) {
+      if (take_step()) {
+        context.keep(++done, 3, {});
+      } else {
+        context.set_waiting("the test");
+        context.wait(Duration::milliseconds(1));
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    --running_;
+    if (done < 3) return Status::unavailable("it was ended");
+    return failure_;
+  }
+
+  void allow(int steps) {
+    const std::lock_guard lock(mutex_);
+    steps_ += steps;
+  }
+  void fail(const Status& status) { failure_ = status; }
+  void await_runs(int runs) {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, kGiveUp, [&] { return runs_ >= runs; }));
+  }
+  int running_most() {
+    const std::lock_guard lock(mutex_);
+    return running_most_;
+  }
+  size_t claimed() {
+    const std::lock_guard lock(mutex_);
+    return claimed_.size();
+  }
+
+ private:
+  bool take_step() {
+    const std::lock_guard lock(mutex_);
+    if (steps_ == 0) return false;
+    --steps_;
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::string> claimed_;
+  int steps_ = 0;
+  int runs_ = 0;
+  int running_ = 0;
+  int running_most_ = 0;
+  Status failure_;
+};
+
+class FakeWebhooks : public WebhookSender {
+ public:
+  Status check(const std::string& url) const override {
+    return url == "http://allowed/" ? Status() : Status::invalid_argument("not allowed");
+  }
+  Status send(const std::string& /*url*/, const std::string& json) override {
+    const std::lock_guard lock(mutex_);
+    sent_.push_back(json);
+    return sent_.size() <= failures_ ? Status::unavailable("down") : Status();
+  }
+  void fail_first(size_t failures) { failures_ = failures; }
+  std::vector<std::string> sent() {
+    const std::lock_guard lock(mutex_);
+    return sent_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> sent_;
+  size_t failures_ = 0;
+};
+
+class JobRunnerTest : public testing::Test {
+ protected:
+  // As when a process begins, over what the one before kept.
+  void begin() {
+    JobRunnerOptions options{.running_max = 2,
+                             .limits = {.jobs_max = 10, .webhook_wait_first = Duration::milliseconds(1)},
+                             .store_retry = Duration::milliseconds(1),
+                             .now = [this] { return TimePoint() + Duration::milliseconds(++milliseconds_); },
+                             .make_id = [this] { return fmt::format("job{}", ++ids_); },
+                             .on_failure =
+                                 [this](const std::string& line) {
+                                   const std::lock_guard lock(mutex_);
+                                   lines_.push_back(line);
+                                 }};
+    Result<std::unique_ptr<JobRunner>> opened =
+        JobRunner::open(options, std::make_unique<FakeJobStore>(disk_), &webhooks_);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    runner_ = std::move(opened).value();
+    runner_->add(kind_);
+    ASSERT_TRUE(runner_->start().ok());
+  }
+  Result<Job> submit(const JobRequest& request) {
+    std::promise<Result<Job>> promise;
+    runner_->submit(request, [&](Result<Job> job) { promise.set_value(std::move(job)); });
+    return promise.get_future().get();
+  }
+  Result<Job> submit() { return submit({.kind = "stepped", .request = "{}"}); }
+  Result<Job> cancel(const std::string& id) {
+    std::promise<Result<Job>> promise;
+    runner_->cancel(id, [&](Result<Job> job) { promise.set_value(std::move(job)); });
+    return promise.get_future().get();
+  }
+  // Waits for what another thread does.
+  static void eventually(const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + kGiveUp;
+    while (!condition()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end);
+      std::this_thread::yield();
+    }
+  }
+  Job await(const std::string& id, JobState state) {
+    eventually([&] { return runner_->find(id)->state == state; });
+    return *runner_->find(id);
+  }
+  std::vector<Job> kept() { return *FakeJobStore(disk_).read(); }
+
+  const std::shared_ptr<FakeJobStore::Disk> disk_ = std::make_shared<FakeJobStore::Disk>();
+  SteppedJobs kind_;
+  FakeWebhooks webhooks_;
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+  std::atomic<int64_t> milliseconds_{0};
+  std::atomic<int> ids_{0};
+  std::unique_ptr<JobRunner> runner_;
+};
+
+TEST_F(JobRunnerTest, RunsJobsAndKeepsThem) {
+  begin();
+  kind_.allow(3);
+  const Result<Job> job = submit();
+  ASSERT_TRUE(job.ok());
+  EXPECT_EQ(job->state, JobState::kQueued);
+  EXPECT_EQ(job->total, 3u);
+  EXPECT_EQ(await(job->id, JobState::kSucceeded).done, 3u);
+  runner_->stop();
+  EXPECT_THAT(kept(), ElementsAre(*runner_->find(job->id)));
+}
+
+TEST_F(JobRunnerTest, AFailedJobHasItsReason) {
+  begin();
+  kind_.fail(Status::internal("no luck"));
+  kind_.allow(3);
+  EXPECT_EQ(await(submit()->id, JobState::kFailed).error, "no luck");
+}
+
+TEST_F(JobRunnerTest, SoManyRunAtATimeAndOthersWait) {
+  begin();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(submit().ok());
+  kind_.await_runs(2);
+  EXPECT_EQ(runner_->find("job3")->state, JobState::kQueued);
+  kind_.allow(15);
+  await("job5", JobState::kSucceeded);
+  EXPECT_EQ(kind_.running_most(), 2);
+}
+
+TEST_F(JobRunnerTest, WhatAKindRefusesIsNotKept) {
+  begin();
+  const Result<Job> wrong = submit({.kind = "stepped", .request = R"({"wrong":true})"});
+  EXPECT_EQ(wrong.status().message(), "'wrong' is wrong");
+  EXPECT_THAT(submit({.kind = "other", .request = "{}"}).status().message(), HasSubstr("there are: stepped"));
+  EXPECT_THAT(runner_->list(), testing::IsEmpty());
+  EXPECT_THAT(kept(), testing::IsEmpty());
+}
+
+TEST_F(JobRunnerTest, AnInterruptedJobGoesOnWhereItWas) {
+  begin();
+  const std::string id = submit()->id;
+  kind_.allow(2);
+  eventually([&] { return runner_->find(id)->done == 2; });
+  runner_->stop();
+  EXPECT_EQ(kept().at(0).state, JobState::kQueued);
+  EXPECT_EQ(kept().at(0).done, 2u);
+  begin();
+  kind_.allow(1);
+  EXPECT_EQ(await(id, JobState::kSucceeded).done, 3u);
+}
+
+TEST_F(JobRunnerTest, AJobThatItsProcessLeftRunningGoesOn) {
+  // As a process that was killed leaves it.
+  Job job{.id = "old",
+          .number = 4,
+          .kind = "stepped",
+          .request = "{}",
+          .state = JobState::kRunning,
+          .done = 1,
+          .total = 3,
+          .starts = 1};
+  ASSERT_TRUE(FakeJobStore(disk_).put(job).ok());
+  begin();
+  kind_.allow(2);
+  EXPECT_EQ(await("old", JobState::kSucceeded).done, 3u);
+  EXPECT_EQ(submit()->number, 5u);
+}
+
+TEST_F(JobRunnerTest, AJobOfAKindThatIsGoneFails) {
+  ASSERT_TRUE(FakeJobStore(disk_).put({.id = "old", .number = 4, .kind = "gone", .request = "{}"}).ok());
+  begin();
+  EXPECT_THAT(await("old", JobState::kFailed).error, HasSubstr("'gone'"));
+}
+
+TEST_F(JobRunnerTest, CancelsWhatRunsAndWhatWaits) {
+  begin();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(submit().ok());
+  kind_.await_runs(2);
+  EXPECT_EQ(cancel("job3")->state, JobState::kCancelled);
+  EXPECT_TRUE(cancel("job1")->cancel_requested);
+  await("job1", JobState::kCancelled);
+  EXPECT_EQ(cancel("job1").status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(cancel("nothing").status().code(), StatusCode::kNotFound);
+  kind_.allow(3);
+  await("job2", JobState::kSucceeded);
+  runner_->stop();
+  EXPECT_EQ(kept().at(0).state, JobState::kCancelled);
+}
+
+TEST_F(JobRunnerTest, AFullDiskRefusesSubmissionsAndJobsGoOn) {
+  begin();
+  const std::string id = submit()->id;
+  kind_.await_runs(1);
+  eventually([&] { return disk_->puts == 2; });  // that it began, too
+  disk_->full = true;
+  const Result<Job> refused = submit();
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.status().message(), HasSubstr("the job cannot be kept: the fake disk is full"));
+  EXPECT_EQ(kind_.claimed(), 1u) << "what the refused one claimed was given back";
+  kind_.allow(3);
+  await(id, JobState::kSucceeded);
+  EXPECT_EQ(kept().at(0).state, JobState::kRunning);
+  disk_->full = false;
+  eventually([&] { return kept().at(0).state == JobState::kSucceeded; });
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("cannot be kept now: the fake disk is full")));
+}
+
+TEST_F(JobRunnerTest, WebhooksAreSentUntilTheyArrive) {
+  begin();
+  webhooks_.fail_first(2);
+  kind_.allow(3);
+  EXPECT_FALSE(submit({.kind = "stepped", .request = "{}", .webhook = "http://other/"}).ok());
+  const std::string id = submit({.kind = "stepped", .request = "{}", .webhook = "http://allowed/"})->id;
+  eventually([&] { return runner_->find(id)->webhook->state == JobWebhook::State::kDelivered; });
+  EXPECT_EQ(runner_->find(id)->webhook->tries, 3u);
+  EXPECT_EQ(webhooks_.sent().size(), 3u);
+  EXPECT_THAT(webhooks_.sent().back(), HasSubstr(R"("state":"succeeded")"));
+}
+
+TEST_F(JobRunnerTest, BeforeAndAfterItRunsNothingIsTaken) {
+  begin();
+  runner_->stop();
+  EXPECT_EQ(submit().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(cancel("x").status().code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace foliot
