@@ -18,11 +18,11 @@ ScopeSet read_scopes(TomlReader& reader) {
     if (const auto scope = scope_named(name)) {
       scopes.add(*scope);
     } else {
-      reader.fail("scopes", fmt::format("'{}' is not a scope; write infer, admin, metrics, feedback or observe", name));
+      reader.fail("scopes", fmt::format("'{}' is not a scope; write infer, admin, metrics, feedback, observe or jobs", name));
     }
   }
   if (scopes.empty())
-    reader.fail("scopes", "a key needs at least one scope: infer, admin, metrics, feedback or observe");
+    reader.fail("scopes", "a key needs at least one scope: infer, admin, metrics, feedback, observe or jobs");
   return scopes;
 }
 

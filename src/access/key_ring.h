@@ -2,7 +2,7 @@
 //
 //   [[keys]]
 //   name = "mobile-app"     # for the log
-//   scopes = ["infer"]      # infer, admin, metrics, feedback, observe
+//   scopes = ["infer"]      # infer, admin, metrics, feedback, observe, jobs
 //   sha256 = "9f86d081..."  # of the key; `foliot keys new` writes all of this
 //   requests_per_second = 100   # without it: as many as there are
 //   requests_in_flight = 32     # likewise

@@ -11,6 +11,7 @@ std::string_view to_string(Scope scope) {
     case Scope::kMetrics: return "metrics";
     case Scope::kFeedback: return "feedback";
     case Scope::kObserve: return "observe";
+    case Scope::kJobs: return "jobs";
   }
   FOLIOT_CHECK(false);
 }

@@ -15,11 +15,13 @@ enum class Scope : uint8_t {
   kMetrics,   // read the metrics
   kFeedback,  // send feedback on answers
   kObserve,   // send observations of users to personal models, and forget users
+  kJobs,      // submit jobs, and see and cancel one's own
 };
 
-inline constexpr std::array kScopes{Scope::kInfer, Scope::kAdmin, Scope::kMetrics, Scope::kFeedback, Scope::kObserve};
+inline constexpr std::array kScopes{Scope::kInfer,    Scope::kAdmin,   Scope::kMetrics,
+                                    Scope::kFeedback, Scope::kObserve, Scope::kJobs};
 
-// "infer", "admin", "metrics", "feedback", "observe".
+// "infer", "admin", "metrics", "feedback", "observe", "jobs".
 std::string_view to_string(Scope scope);
 std::optional<Scope> scope_named(std::string_view name);
 

@@ -91,8 +91,8 @@ class FrontendServer : public Frontend {
   FrontendServer(const FrontendOptions& options, const FrontendParts& parts)
       : gate_(options.keys, options.on_denial),
         unknown_names_(options.on_unknown_name, parts.count_unknown_name),
-        parts_{parts.inference, parts.names,    parts.statistics,   parts.repository,
-               gate_,           unknown_names_, options.log_levels, parts.personal},
+        parts_{parts.inference, parts.names,        parts.statistics, parts.repository, gate_,
+               unknown_names_,  options.log_levels, parts.personal,   parts.jobs},
         http_(http_options(options), options.admin_port ? HttpApiPart::kInference : HttpApiPart::kAll,
               options.requests_in_flight_max, parts_, parts.now),
         metrics_server_(
@@ -116,6 +116,9 @@ class FrontendServer : public Frontend {
   }
   void add_metrics(const MetricsSource& source) override { metrics_sources_.push_back(&source); }
   std::vector<TenantStatistics> tenants() const override { return gate_.tenants(); }
+  Result<std::shared_ptr<Tenant>> tenant_named(std::string_view name) const override {
+    return gate_.tenant_named(name);
+  }
   void use_keys(std::shared_ptr<const KeyRing> keys) override { gate_.use_keys(std::move(keys)); }
   Status use_tls(const TlsIdentity& identity) override {
     FOLIOT_RETURN_IF_ERROR(http_.use_tls(identity));

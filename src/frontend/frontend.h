@@ -2,8 +2,8 @@
 // metrics. Decodes, stamps arrival, and writes the answers that an Inference gives.
 //
 // Authorization: with a key ring, every call but health needs a key of its scope
-// (access/scope.h). The metrics and, over HTTP, the repository API may have addresses
-// of their own; the latter is then nowhere else. TLS covers all of them.
+// (access/scope.h). The metrics and, over HTTP, the repository API with jobs may have addresses
+// of their own; the latter are then nowhere else. TLS covers all of them.
 //
 // Threading: start() makes the threads, which call the Inference given to it. stop()
 // joins.
@@ -29,6 +29,7 @@
 #include "inference/served_names.h"
 #include "inference/statistics.h"
 #include "inference/tensor_limits.h"
+#include "jobs/job_service.h"
 #include "metrics/metrics_source.h"
 
 namespace foliot {
@@ -72,6 +73,8 @@ class Frontend {
   virtual Status start() = 0;
   // The holders of keys, and what their calls came to. Any thread.
   virtual std::vector<TenantStatistics> tenants() const = 0;
+  // As Gate::tenant_named(). Any thread.
+  virtual Result<std::shared_ptr<Tenant>> tenant_named(std::string_view name) const = 0;
   // Instead of those that it began with. Any thread. REQUIRES: it has keys.
   virtual void use_keys(std::shared_ptr<const KeyRing> keys) = 0;
   // For connections from now on. Any thread. REQUIRES: it speaks TLS, and asks clients
@@ -97,6 +100,7 @@ struct FrontendParts {
   // The clock of deadlines; any thread.
   std::function<TimePoint()> now;
   PersonalService* personal = nullptr;  // null: there are no personal models
+  JobService* jobs = nullptr;           // null: no jobs are kept
 };
 
 std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const FrontendParts& parts);

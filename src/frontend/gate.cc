@@ -71,6 +71,18 @@ std::shared_ptr<Tenant> Gate::tenant_of(std::string_view authorization) const {
   return found == current->tenants.end() ? nullptr : found->second;
 }
 
+Result<std::shared_ptr<Tenant>> Gate::tenant_named(std::string_view name) const {
+  if (open_ || name.empty()) return std::shared_ptr<Tenant>();
+  const auto current = keys();
+  const auto found = current->tenants.find(name);
+  if (found != current->tenants.end()) return found->second;
+  return Status::not_found(fmt::format("the key '{}' is not in the keys file any more", name));
+}
+
+bool Gate::permits(std::string_view authorization, Scope scope) const {
+  return open_ || keys()->ring->decide(key_in(authorization), scope).verdict == KeyRing::Verdict::kGranted;
+}
+
 std::vector<TenantStatistics> Gate::tenants() const {
   std::vector<TenantStatistics> statistics;
   if (open_) return statistics;

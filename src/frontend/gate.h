@@ -37,6 +37,11 @@ class Gate {
   // refused, or nothing. `peer` and `what` are for the log.
   std::optional<CallError> turn_away(std::string_view authorization, Scope scope, std::string_view peer,
                                      std::string_view what) const;
+  // Whether it is a key of this scope, or no key is needed. Nothing is logged.
+  bool permits(std::string_view authorization, Scope scope) const;
+  // The owner of the key of this name, which calls are made for that no client makes; null, if it is empty or no key is
+  // needed. Errors: kNotFound, if there is no such key any more.
+  Result<std::shared_ptr<Tenant>> tenant_named(std::string_view name) const;
   // The owner of this key; null: none.
   std::shared_ptr<Tenant> tenant_of(std::string_view authorization) const;
   // One for each key.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "frontend/http_jobs.h"
 #include "frontend/http_personal.h"
 #include "frontend/http_responses.h"
 #include "frontend/json_feedback.h"
@@ -106,6 +107,7 @@ bool is_applications(const std::vector<std::string>& path) {
 Scope scope_of(const std::vector<std::string>& path) {
   if (is_personal_path(path)) return scope_of_personal_path(path);
   if (is_applications(path)) return Scope::kFeedback;
+  if (is_jobs_path(path)) return Scope::kJobs;
   return is_repository(path) ? Scope::kAdmin : Scope::kInfer;
 }
 
@@ -350,7 +352,8 @@ std::optional<HttpResponse> HttpApi::refuse_large_body(const HttpExchange& excha
 
 void HttpApi::handle(HttpExchange& exchange) {
   const Path path = split_path(exchange.target());
-  const HttpApiPart wanted = is_repository(path) ? HttpApiPart::kRepository : HttpApiPart::kInference;
+  const bool is_operators = is_repository(path) || is_jobs_path(path);
+  const HttpApiPart wanted = is_operators ? HttpApiPart::kRepository : HttpApiPart::kInference;
   if (part_ != HttpApiPart::kAll && part_ != wanted && !is_health(path)) {
     return exchange.respond(
         error_response(Status::not_found(fmt::format("{} is served on another port", exchange.target()))));
@@ -359,7 +362,8 @@ void HttpApi::handle(HttpExchange& exchange) {
       !path.empty() && path[0] == "v2" &&
       (route_server(exchange, path) || route_settings(exchange, path) || route_models(exchange, path) ||
        route_repository(exchange, path) || route_shared_memory(exchange, path) || route_applications(exchange, path) ||
-       (is_personal_path(path) && serve_personal_path(exchange, path, parts_, mailbox_)));
+       (is_personal_path(path) && serve_personal_path(exchange, path, parts_, mailbox_)) ||
+       (is_jobs_path(path) && serve_jobs_path(exchange, path, parts_, mailbox_)));
   if (!known) exchange.respond(error_response(Status::not_found(fmt::format("no such path: {}", exchange.target()))));
 }
 

@@ -1,7 +1,7 @@
 // HttpApi: the Open Inference Protocol v2 over HTTP: its paths and its JSON,
-// /v2/applications/NAME/feedback, and personal models (http_personal.h). Scopes of keys
+// /v2/applications/NAME/feedback, personal models (http_personal.h) and jobs (http_jobs.h). Scopes of keys
 // (access/scope.h): health needs no key, the repository `admin`, feedback `feedback`, observations
-// `observe`, all else `infer`.
+// `observe`, jobs `jobs`, all else `infer`.
 #ifndef FOLIOT_FRONTEND_HTTP_API_H_
 #define FOLIOT_FRONTEND_HTTP_API_H_
 
@@ -19,7 +19,7 @@
 
 namespace foliot {
 
-// The part of the protocol that is served: the repository API may have a port of its
+// The part of the protocol that is served: the repository API, with jobs, may have a port of its
 // own.
 enum class HttpApiPart { kAll, kInference, kRepository };
 

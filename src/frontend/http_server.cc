@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/idle_evictions.h"
+#include "frontend/error_json.h"
 #include "frontend/frontend_timeouts.h"
 #include "frontend/http_stream.h"
 #include "frontend/inflate.h"

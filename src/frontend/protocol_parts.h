@@ -10,6 +10,7 @@
 #include "inference/personal_service.h"
 #include "inference/served_names.h"
 #include "inference/statistics.h"
+#include "jobs/job_service.h"
 
 namespace foliot {
 
@@ -23,6 +24,7 @@ struct ProtocolParts {
   UnknownNames& unknown_names;
   LogLevels log_levels{};
   PersonalService* personal = nullptr;  // null: there are no personal models
+  JobService* jobs = nullptr;           // null: no jobs are kept
 };
 
 }  // namespace foliot

@@ -18,6 +18,7 @@
 #include "frontend/frontend.h"
 #include "inference/conformance/fake_personal_service.h"
 #include "inference/conformance/test_models.h"
+#include "jobs/fake_job_service.h"
 
 namespace foliot {
 
@@ -86,7 +87,8 @@ class TestServer {
                   .count_unknown_name = [this](std::string_view place,
                                                std::string_view name) { metrics.count_unknown_name(place, name); },
                   .now = steady_now,
-                  .personal = &personal});
+                  .personal = &personal,
+                  .jobs = &jobs});
   }
 
   void add_model(const ModelInfo& info, FakeController::Compute compute) {
@@ -108,6 +110,7 @@ class TestServer {
   InferenceService service;
   RequestMetrics request_metrics{metrics};
   FakePersonalService personal;
+  FakeJobService jobs;
   std::unique_ptr<Frontend> frontend;
 };
 

@@ -12,7 +12,7 @@ constexpr int kTimerNice = -15;
 
 InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
                                ModelRepository& repository, const std::function<TimePoint()>& now,
-                               PersonalService* personal)
+                               PersonalService* personal, JobService* jobs)
     : names_(catalog, options.strict_readiness),
       service_({.rows_max = options.requests_in_flight_max,
                 .bytes_max = options.bodies_bytes_max,
@@ -30,7 +30,8 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
                     .count_unknown_name = [this](std::string_view place,
                                                  std::string_view name) { metrics_.count_unknown_name(place, name); },
                     .now = now,
-                    .personal = personal})) {
+                    .personal = personal,
+                    .jobs = jobs})) {
   frontend_->add_metrics(*this);
   frontend_->add_metrics(cache_metrics_);
   frontend_->add_metrics(selection_metrics_);

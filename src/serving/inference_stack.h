@@ -37,10 +37,10 @@ namespace foliot {
 class InferenceStack : private MetricsSource {
  public:
   // `now` is the clock of the controller's loop, callable from any thread. All references
-  // outlive the stack, as does `personal`; null: there are no personal models.
+  // outlive the stack, as do `personal` and `jobs`; null: there are none.
   InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now,
-                 PersonalService* personal = nullptr);
+                 PersonalService* personal = nullptr, JobService* jobs = nullptr);
 
   // Once: clients are answered from here on.
   Status start();

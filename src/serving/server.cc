@@ -34,6 +34,7 @@
 #include "serving/definition_files.h"
 #include "serving/file_watch.h"
 #include "serving/inference_stack.h"
+#include "serving/kept_jobs.h"
 #include "serving/local_devices.h"
 #include "serving/local_replica_place.h"
 #include "serving/model_host.h"
@@ -144,6 +145,7 @@ class Server::Parts {
   PersonalRepository all_models_{repository_, personal_};
   std::unique_ptr<PipelineTuning> pipeline_tuning_;  // null: nothing is tuned
   std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<KeptJobs> jobs_;  // null: none are kept
   std::unique_ptr<InferenceStack> inference_;
   std::unique_ptr<ApplicationFolder> applications_;
   std::unique_ptr<LocalDevices> devices_;
@@ -169,7 +171,7 @@ Status Server::Parts::start(StartupReporter& reporter, const std::function<bool(
                           scan_repository(options_.repository, options_.model_defaults, {}, options_.cache));
   FOLIOT_RETURN_IF_ERROR(serve_models(policy, folders, reporter, cancelled));
   catalog_.set_ready();
-  return Status();
+  return jobs_ == nullptr ? Status() : jobs_->start(catalog_, inference_->inference(), frontend());
 }
 
 Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::vector<ModelFolder>& folders,
@@ -252,8 +254,11 @@ Status Server::Parts::open_ports() {
     feedback_log_ = writer.get();
     recorder_ = std::make_unique<Recorder>(std::move(writer));
   }
-  inference_ =
-      std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, all_models_, monotonic_now, &personal_);
+  if (!options_.jobs.folder.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(jobs_, KeptJobs::open(options_.jobs, options_.on_failure));
+  }
+  inference_ = std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, all_models_, monotonic_now,
+                                                &personal_, jobs_ == nullptr ? nullptr : &jobs_->service());
   frontend().add_metrics(controller_metrics_);
   frontend().add_metrics(task_metrics_);
   frontend().add_metrics(worker_metrics_);
@@ -406,6 +411,7 @@ void Server::Parts::stop() {
   if (std::exchange(stopped_, true)) return;
   if (target_watch_ != nullptr) target_watch_->stop();
   if (definition_watch_ != nullptr) definition_watch_->stop();
+  if (jobs_ != nullptr) jobs_->stop();
   repository_.stop();
   if (inference_ == nullptr) return;
   inference_->drain();

@@ -16,6 +16,7 @@
 #include "program/package.h"
 #include "repository/compile_process.h"
 #include "repository/model_config.h"
+#include "serving/kept_jobs.h"
 #include "serving/local_worker.h"
 #include "trace/log_writer.h"
 
@@ -27,6 +28,7 @@ struct ServerOptions {
   std::string state;                   // where applications keep what they learn (StateKeeper); empty: nowhere
   std::filesystem::path observations;  // folder of what personal models observe; empty: <repository>/.observations
   uint32_t personal_threads = 1;       // of predictions and topK of personal models
+  KeptJobsOptions jobs;
   FrontendOptions frontend;
   ControllerOptions controller;
   std::string scheduler = "foliot";

@@ -54,10 +54,10 @@ void add_keys_command(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<KeysFlags>();
   make->add_option("name", flags->name, "its name in the log")->required()->check(CLI::Validator(check_name, "NAME"));
   make->add_option("--scope", flags->scopes,
-                   "infer: inferences and what is served; admin: the repository API; metrics; feedback; observe")
+                   "infer: inferences and what is served; admin: the repository API; metrics; feedback; observe; jobs")
       ->capture_default_str()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(CLI::IsMember({"infer", "admin", "metrics", "feedback", "observe"}));
+      ->check(CLI::IsMember({"infer", "admin", "metrics", "feedback", "observe", "jobs"}));
   make->callback([flags, &exit_code] {
     make_key(*flags);
     exit_code = 0;

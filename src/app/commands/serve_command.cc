@@ -70,6 +70,20 @@ int serve(const ServeFlags& flags) {
   return 0;
 }
 
+void add_job_flags(CLI::App& app, KeptJobsOptions& options) {
+  const FlagGroup group(app, "Jobs");
+  app.add_option("--jobs", options.folder,
+                 "folder of jobs that the server keeps: their inputs, outputs and database; without it there are none")
+      ->type_name("FOLDER");
+  app.add_option("--jobs-running", options.running_max, "jobs that run at a time; others wait")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--webhooks", options.webhooks,
+                 "HOST or HOST:PORT that jobs may notify when they end; once for each, without it none")
+      ->type_name("HOST")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
   const FlagGroup group(app, "Scheduling");
   app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
@@ -112,6 +126,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_scheduling_flags(*command, *options);
   add_tuner_flags(*command, {options->pipeline_tuner, options->plans}, "REPOSITORY");
   add_task_flags(*command, flags->tasks);
+  add_job_flags(*command, options->jobs);
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background,
                               options->compilations});
   add_log_flags(*command, options->log);

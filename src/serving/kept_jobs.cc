@@ -1,0 +1,49 @@
+#include "serving/kept_jobs.h"
+
+#include <fmt/format.h>
+
+#include <random>
+#include <utility>
+
+#include "jobs/sqlite_job_store.h"
+#include "platform/clock.h"
+#include "platform/wall_clock.h"
+
+namespace foliot {
+namespace {
+
+// 64 random bits.
+std::string random_job_id() {
+  std::random_device source;
+  return fmt::format("{:08x}{:08x}", source(), source());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options,
+                                                 std::function<void(const std::string&)> on_failure) {
+  FOLIOT_ASSIGN_OR_RETURN(JobFolder folder, JobFolder::open(options.folder));
+  std::unique_ptr<KeptJobs> jobs(new KeptJobs(std::move(folder)));
+  if (!options.webhooks.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(jobs->webhooks_, HttpWebhookSender::make(options.webhooks));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(auto store, SqliteJobStore::open(jobs->folder_.own() / "jobs.sqlite"));
+  FOLIOT_ASSIGN_OR_RETURN(jobs->runner_,
+                          JobRunner::open({.running_max = options.running_max,
+                                           .now = wall_now,
+                                           .make_id = random_job_id,
+                                           .on_failure = std::move(on_failure)},
+                                          std::move(store), jobs->webhooks_ ? &*jobs->webhooks_ : nullptr));
+  return jobs;
+}
+
+Status KeptJobs::start(const Catalog& catalog, Inference& inference, const Frontend& frontend) {
+  offline_ = std::make_unique<OfflineJobs>(
+      OfflineOptions{.now = monotonic_now,
+                     .tenant_of = [&frontend](const std::string& owner) { return frontend.tenant_named(owner); }},
+      folder_, catalog, inference);
+  runner_->add(*offline_);
+  return runner_->start();
+}
+
+}  // namespace foliot

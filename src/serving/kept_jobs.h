@@ -1,0 +1,59 @@
+// KeptJobs: the jobs of a server: their folder, the store in it, and what runs them.
+//
+// Threading: one owner; service() as JobService says.
+#ifndef FOLIOT_SERVING_KEPT_JOBS_H_
+#define FOLIOT_SERVING_KEPT_JOBS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "core/catalog.h"
+#include "frontend/frontend.h"
+#include "inference/inference.h"
+#include "jobs/http_webhook_sender.h"
+#include "jobs/job_folder.h"
+#include "jobs/job_runner.h"
+#include "jobs/offline_jobs.h"
+
+namespace foliot {
+
+struct KeptJobsOptions {
+  std::filesystem::path folder;         // inputs, outputs and the database; empty: no jobs are kept
+  std::vector<std::string> webhooks{};  // hosts that may be notified; empty: none
+  uint32_t running_max = 1;             // at a time
+};
+
+class KeptJobs {
+ public:
+  // Reads what is kept. `on_failure`: a line for operators, from any thread. Errors name the folder, the database or
+  // the flag.
+  static Result<std::unique_ptr<KeptJobs>> open(const KeptJobsOptions& options,
+                                                std::function<void(const std::string&)> on_failure);
+  ~KeptJobs() { stop(); }
+
+  JobService& service() { return *runner_; }
+  // Once: jobs are taken and run from here on. All references outlive this.
+  Status start(const Catalog& catalog, Inference& inference, const Frontend& frontend);
+  // What runs is interrupted, and goes on when the next server starts. Calling it again does nothing.
+  void stop() {
+    if (runner_ != nullptr) runner_->stop();
+  }
+
+ private:
+  explicit KeptJobs(JobFolder folder) : folder_(std::move(folder)) {}
+
+  JobFolder folder_;
+  std::optional<HttpWebhookSender> webhooks_;  // nullopt: no host is allowed
+  std::unique_ptr<OfflineJobs> offline_;
+  std::unique_ptr<JobRunner> runner_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_KEPT_JOBS_H_
