@@ -21,6 +21,7 @@
 #include "app/commands/frontend_command.h"
 #include "app/commands/help_formatter.h"
 #include "app/commands/init_command.h"
+#include "app/commands/jobs_command.h"
 #include "app/commands/keys_command.h"
 #include "app/commands/models_command.h"
 #include "app/commands/plan_command.h"
@@ -68,6 +69,7 @@ int main(int argc, char** argv) {
   foliot::add_container_command(app, exit_code);
   foliot::add_devices_command(app, exit_code);
   foliot::add_retrain_command(app, exit_code);
+  foliot::add_jobs_command(app, exit_code);
   foliot::add_keys_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
   foliot::add_simulate_command(app, exit_code);

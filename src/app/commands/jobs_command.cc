@@ -1,0 +1,227 @@
+#include "app/commands/jobs_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "jobs/http_call.h"
+#include "jobs/job.h"
+
+namespace foliot {
+namespace {
+
+using JobsJson = nlohmann::ordered_json;
+
+constexpr size_t kListBytesMax = 64 << 20;
+constexpr auto kJobsPollInterval = std::chrono::milliseconds(500);
+
+struct JobsFlags {
+  std::string url = "localhost:8000";
+  std::filesystem::path key_file;
+  std::string id;
+  bool json = false;
+  bool wait = false;
+  std::string task;
+  std::string model;
+  std::vector<std::string> inputs;
+  std::string output;
+  std::optional<double> accuracy;
+  std::optional<double> cost;
+  std::string webhook;
+};
+
+Result<std::vector<std::string>> jobs_headers(const JobsFlags& flags) {
+  std::vector<std::string> headers{"Content-Type: application/json"};
+  if (flags.key_file.empty()) return headers;
+  std::ifstream file(flags.key_file);
+  std::string key;
+  if (!std::getline(file, key) || key.empty()) {
+    return Status::not_found(fmt::format("--key-file {}: cannot be read, or is empty", flags.key_file.string()));
+  }
+  headers.push_back("Authorization: Bearer " + key);
+  return headers;
+}
+
+// The body of an answer of 2xx. Errors: what the server says.
+Result<std::string> ask_server(const JobsFlags& flags, const std::string& method, const std::string& path,
+                               const std::string& body = "") {
+  const std::string base = flags.url.find("://") == std::string::npos ? "http://" + flags.url : flags.url;
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<std::string> headers, jobs_headers(flags));
+  FOLIOT_ASSIGN_OR_RETURN(HttpAnswer answer, http_call({.method = method,
+                                                        .url = base + path,
+                                                        .headers = std::move(headers),
+                                                        .body = body,
+                                                        .timeout = Duration::seconds(60),
+                                                        .answer_bytes_max = kListBytesMax}));
+  if (answer.code >= 200 && answer.code < 300) return std::move(answer.body);
+  const JobsJson json = JobsJson::parse(answer.body, nullptr, false);
+  const bool has_error = json.is_object() && json.contains("error") && json["error"].is_string();
+  return Status::unavailable(fmt::format("the server answered {}: {}", answer.code,
+                                         has_error ? json["error"].get<std::string>() : answer.body.substr(0, 300)));
+}
+
+Result<Job> ask_for_job(const JobsFlags& flags, const std::string& method, const std::string& path,
+                        const std::string& body = "") {
+  FOLIOT_ASSIGN_OR_RETURN(const std::string answer, ask_server(flags, method, path, body));
+  return job_from_json(answer);
+}
+
+std::string job_progress(const Job& job) {
+  const std::string share = job.total == 0 ? "" : fmt::format(" ({} %)", 100 * job.done / job.total);
+  return fmt::format("{} of {} rows{}", job.done, job.total, share);
+}
+
+void print_job(const JobsFlags& flags, const Job& job) {
+  if (flags.json) {
+    fmt::print("{}\n", to_json(job));
+    return;
+  }
+  fmt::print("job {} ({}): {}, {}\n", job.id, job.kind, to_string(job.state), job_progress(job));
+  fmt::print("  request  {}\n", job.request);
+  for (const auto& [variant, rows] : job.variants) fmt::print("  variant  {}: {} rows\n", variant, rows);
+  if (!job.waiting.empty()) fmt::print("  waiting  {}\n", job.waiting);
+  if (!job.error.empty()) fmt::print("  error    {}\n", job.error);
+  if (job.webhook) {
+    fmt::print("  webhook  {}: {}{}\n", job.webhook->url, to_string(job.webhook->state),
+               job.webhook->error.empty() ? "" : ", " + job.webhook->error);
+  }
+  if (job.started != TimePoint() && job.ended != TimePoint()) {
+    fmt::print("  took     {}\n", format_duration(job.ended - job.started));
+  }
+}
+
+// A line each time that it changed, until it has ended. Returns the exit code.
+Result<int> follow_job(const JobsFlags& flags, Job job) {
+  std::string shown;
+  while (true) {
+    const std::string line = fmt::format("job {}: {}, {}{}", job.id, to_string(job.state), job_progress(job),
+                                         job.waiting.empty() ? "" : "; waiting: " + job.waiting);
+    if (std::exchange(shown, line) != line) {
+      fmt::print("{}\n", line);
+      std::fflush(stdout);
+    }
+    if (job.has_ended()) break;
+    std::this_thread::sleep_for(kJobsPollInterval);
+    FOLIOT_ASSIGN_OR_RETURN(job, ask_for_job(flags, "GET", "/v2/jobs/" + job.id));
+  }
+  if (!job.error.empty()) return Status::internal(job.error);
+  return job.state == JobState::kSucceeded ? 0 : 1;
+}
+
+Result<int> submit_offline_job(const JobsFlags& flags) {
+  JobsJson request = {{"kind", "offline"}};
+  if (!flags.task.empty()) request["task"] = flags.task;
+  if (!flags.model.empty()) request["model"] = flags.model;
+  for (const std::string& input : flags.inputs) {
+    const size_t equals = input.find('=');
+    if (equals == std::string::npos) {
+      return Status::invalid_argument(fmt::format("--input {}: must be NAME=PATH.npy", input));
+    }
+    request["inputs"][input.substr(0, equals)] = input.substr(equals + 1);
+  }
+  request["output"] = flags.output;
+  if (flags.accuracy) request["accuracy"] = *flags.accuracy;
+  if (flags.cost) request["cost"] = *flags.cost;
+  if (!flags.webhook.empty()) request["webhook"] = flags.webhook;
+  FOLIOT_ASSIGN_OR_RETURN(Job job, ask_for_job(flags, "POST", "/v2/jobs",
+                                               request.dump(-1, ' ', false, JobsJson::error_handler_t::replace)));
+  if (flags.wait) return follow_job(flags, std::move(job));
+  if (flags.json) {
+    print_job(flags, job);
+  } else {
+    fmt::print("{}\n", job.id);
+  }
+  return 0;
+}
+
+Result<int> list_jobs(const JobsFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::string answer, ask_server(flags, "GET", "/v2/jobs"));
+  if (flags.json) {
+    fmt::print("{}\n", answer);
+    return 0;
+  }
+  const JobsJson json = JobsJson::parse(answer, nullptr, false);
+  if (!json.is_object() || !json.contains("jobs")) return Status::internal("the server's answer is no list of jobs");
+  fmt::print("{:<16}  {:<9}  {:<9}  {:>16}  {}\n", "ID", "KIND", "STATE", "DONE", "REQUEST");
+  for (const JobsJson& each : json["jobs"]) {
+    FOLIOT_ASSIGN_OR_RETURN(const Job job, job_from_json(each.dump()));
+    fmt::print("{:<16}  {:<9}  {:<9}  {:>16}  {}\n", job.id, job.kind, to_string(job.state),
+               fmt::format("{}/{}", job.done, job.total), job.request);
+  }
+  return 0;
+}
+
+Result<int> show_job(const JobsFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(Job job, ask_for_job(flags, "GET", "/v2/jobs/" + flags.id));
+  if (flags.wait) return follow_job(flags, std::move(job));
+  print_job(flags, job);
+  return 0;
+}
+
+Result<int> cancel_job(const JobsFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(Job job, ask_for_job(flags, "POST", "/v2/jobs/" + flags.id + "/cancel", "{}"));
+  print_job(flags, job);
+  return 0;
+}
+
+CLI::App* add_jobs_subcommand(CLI::App& jobs, const std::string& name, const std::string& help,
+                              const std::shared_ptr<JobsFlags>& flags, Result<int> (*run)(const JobsFlags&),
+                              int& exit_code) {
+  CLI::App* const command = jobs.add_subcommand(name, help);
+  command->add_option("--url", flags->url, "HTTP address of the server, or of its --admin-port")->capture_default_str();
+  command->add_option("--key-file", flags->key_file, "file with the API key")->type_name("FILE");
+  command->add_flag("--json", flags->json, "print what the server answers");
+  command->callback([flags, run, &exit_code] {
+    const Result<int> result = run(*flags);
+    if (!result.ok()) fmt::print(stderr, "foliot jobs: {}\n", result.status().message());
+    exit_code = result.ok() ? *result : 1;
+  });
+  return command;
+}
+
+}  // namespace
+
+void add_jobs_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("jobs", "Submit, list, show and cancel jobs of a server");
+  command->require_subcommand(1);
+  command->footer(
+      "The server keeps jobs if it was started with --jobs FOLDER, to which all paths are relative.\n\n"
+      "  foliot serve models --jobs /srv/jobs\n"
+      "  foliot jobs submit --task digits --input x=rows.npy --output answers --accuracy 0.9 --wait\n"
+      "  foliot jobs list\n"
+      "  foliot jobs cancel 0123456789abcdef");
+  auto flags = std::make_shared<JobsFlags>();
+  CLI::App* const submits =
+      add_jobs_subcommand(*command, "submit", "Submit an offline job", flags, &submit_offline_job, exit_code);
+  auto* const task = submits->add_option("--task", flags->task, "name of a task");
+  submits->add_option("--model", flags->model, "name of a model, instead of a task")->excludes(task);
+  submits->add_option("--input", flags->inputs, "NAME=PATH.npy, rows first; once for each input")
+      ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  submits->add_option("--output", flags->output, "folder that is made for the outputs")->required();
+  submits->add_option("--accuracy", flags->accuracy, "of a task, at least");
+  submits->add_option("--cost", flags->cost, "of a task, at most, of one row, in dollars");
+  submits->add_option("--webhook", flags->webhook, "URL that is notified when the job ends");
+  submits->add_flag("--wait", flags->wait, "show the progress until it has ended; exit with 1 if it failed");
+  add_jobs_subcommand(*command, "list", "List jobs", flags, &list_jobs, exit_code);
+  CLI::App* const shows = add_jobs_subcommand(*command, "show", "Show a job", flags, &show_job, exit_code);
+  shows->add_option("id", flags->id, "of the job")->required();
+  shows->add_flag("--wait", flags->wait, "show the progress until it has ended; exit with 1 if it failed");
+  CLI::App* const cancels = add_jobs_subcommand(*command, "cancel", "Cancel a job", flags, &cancel_job, exit_code);
+  cancels->add_option("id", flags->id, "of the job")->required();
+}
+
+}  // namespace foliot
