@@ -37,7 +37,7 @@ Status unknown_job(std::string_view id) { return Status::not_found(fmt::format("
 
 HttpResponse job_response(const Result<Job>& job, unsigned status) {
   if (!job.ok()) return error_response(job.status());
-  HttpResponse response = json_response(to_json(*job));
+  HttpResponse response = foliot::json_response(to_json(*job));
   response.status = status;
   if (status == 202) response.headers.emplace_back("Location", "/v2/jobs/" + job->id);
   return response;
@@ -66,7 +66,7 @@ HttpResponse list_of_jobs(const JobViewer& viewer, const JobService& jobs) {
     if (json.back() != '[') json += ',';
     json += to_json(job);
   }
-  return json_response(json + "]}");
+  return foliot::json_response(json + "]}");
 }
 
 void serve_one_job(HttpExchange& exchange, const std::vector<std::string>& path, const JobViewer& viewer,

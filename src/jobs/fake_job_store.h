@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,8 @@ class FakeJobStore : public JobStore {
     std::map<std::string, std::string> jobs;  // as JSON, by id; guarded by mutex
     std::atomic<bool> full = false;
     std::atomic<int> puts = 0;  // that succeeded
+    // Before each; empty: nothing. Set before there are threads.
+    std::function<void(const Job& job)> on_put{};
   };
   explicit FakeJobStore(std::shared_ptr<Disk> disk) : disk_(std::move(disk)) {}
 
@@ -36,6 +39,7 @@ class FakeJobStore : public JobStore {
     return all;
   }
   Status put(const Job& job) override {
+    if (disk_->on_put) disk_->on_put(job);
     const std::lock_guard lock(disk_->mutex);
     if (disk_->full) return Status::resource_exhausted("the fake disk is full");
     disk_->jobs[job.id] = to_json(job);

@@ -27,12 +27,7 @@ class JobRunner::Context final : public JobContext {
     return ended();
   }
   void keep(uint64_t done, uint64_t total, const std::map<std::string, uint64_t>& variants) override {
-    {
-      const std::lock_guard lock(runner_.mutex_);
-      runner_.table_.advance(id_, done, total, variants);
-    }
-    // What fails is reported, and tried again.
-    if (const Status status = runner_.save(id_); !status.ok()) return;
+    runner_.keep_progress(id_, {.done = done, .total = total, .variants = variants});
   }
   void set_waiting(std::string why) override {
     const std::lock_guard lock(runner_.mutex_);
@@ -55,9 +50,8 @@ Result<std::unique_ptr<JobRunner>> JobRunner::open(JobRunnerOptions options, std
                                                    WebhookSender* webhooks) {
   std::unique_ptr<JobRunner> runner(new JobRunner(std::move(options), std::move(store), webhooks));
   FOLIOT_ASSIGN_OR_RETURN(std::vector<Job> kept, runner->store_->read());
-  for (const Job& job : runner->table_.recover(std::move(kept), runner->options_.now())) {
-    FOLIOT_RETURN_IF_ERROR(runner->store_->put(job));
-  }
+  // What cannot be kept now is tried again: a full disk does not keep the server from starting.
+  for (const Job& job : runner->table_.recover(std::move(kept), runner->options_.now())) runner->save(job.id);
   return runner;
 }
 
@@ -192,26 +186,40 @@ Result<Job> JobRunner::cancel_job(const std::string& id) {
     FOLIOT_ASSIGN_OR_RETURN(job, table_.cancel(id, options_.now()));
   }
   changed_.notify_all();
-  FOLIOT_RETURN_IF_ERROR(save(id).with_context("the job is cancelled, which cannot be kept now"));
+  FOLIOT_RETURN_IF_ERROR(try_to_save(id).with_context("the job is cancelled, which cannot be kept now"));
   return std::move(job).value();
 }
 
-Status JobRunner::save(const std::string& id) {
+void JobRunner::save(const std::string& id) { [[maybe_unused]] const Status status = try_to_save(id); }
+
+Status JobRunner::try_to_save(const std::string& id) {
   const std::lock_guard store_lock(store_mutex_);
-  std::optional<Job> job;
-  {
-    const std::lock_guard lock(mutex_);
-    job = table_.find(id);
-  }
-  if (!job) return Status();
-  const Status status = store_->put(*job);
+  const std::optional<Job> job = find(id);
+  if (job) return put(*job);
+  const std::lock_guard lock(mutex_);
+  unsaved_.erase(id);  // its place was taken
+  return Status();
+}
+
+// What clients see of it lasts, unless the store fails.
+void JobRunner::keep_progress(const std::string& id, const JobProgress& progress) {
+  const std::lock_guard store_lock(store_mutex_);
+  Job job = *find(id);
+  JobTable::advance(job, progress);
+  [[maybe_unused]] const Status status = put(job);
+  const std::lock_guard lock(mutex_);
+  table_.advance(id, progress);
+}
+
+Status JobRunner::put(const Job& job) {
+  const Status status = store_->put(job);
   bool report = false;
   {
     const std::lock_guard lock(mutex_);
     if (status.ok()) {
-      unsaved_.erase(id);
+      unsaved_.erase(job.id);
     } else {
-      unsaved_.insert(id);
+      unsaved_.insert(job.id);
     }
     report = !status.ok() && !store_failed_;
     store_failed_ = !status.ok();
@@ -228,7 +236,7 @@ void JobRunner::save_again() {
     ids = unsaved_;
   }
   for (const std::string& id : ids) {
-    if (!save(id).ok()) return;
+    if (!try_to_save(id).ok()) return;
   }
 }
 
@@ -252,9 +260,7 @@ void JobRunner::work() {
 
 void JobRunner::run(const Job& job) {
   // That it began is kept before it runs: a run that ends the process is counted.
-  if (const Status status = save(job.id); !status.ok()) {
-    options_.on_failure(fmt::format("job '{}' begins, which cannot be kept: {}", job.id, status.message()));
-  }
+  save(job.id);
   Context context(*this, job.id);
   const auto kind = kinds_.find(job.kind);
   const Status status = kind == kinds_.end()
@@ -268,8 +274,7 @@ void JobRunner::run(const Job& job) {
       table_.finish(job.id, status, options_.now());
     }
   }
-  // What fails is reported, and tried again.
-  if (const Status saved = save(job.id); !saved.ok()) return;
+  save(job.id);
   changed_.notify_all();
 }
 
@@ -299,8 +304,7 @@ void JobRunner::notify() {
       options_.on_failure(fmt::format("the webhook of job '{}' failed {} times, the last time: {}", job->id,
                                       tried.webhook->tries, tried.webhook->error));
     }
-    // What fails is reported, and tried again.
-    [[maybe_unused]] const Status saved = save(job->id);
+    save(job->id);
     lock.lock();
   }
 }

@@ -85,8 +85,12 @@ class JobRunner final : public JobService {
   void keep_changes();
   Result<Job> add_job(const JobRequest& request);
   Result<Job> cancel_job(const std::string& id);
-  // Keeps the newest state of the job; what fails is tried again by the keeper.
-  Status save(const std::string& id);
+  // Keeps the newest state of the job; what fails is reported, and tried again by the keeper.
+  void save(const std::string& id);
+  Status try_to_save(const std::string& id);
+  void keep_progress(const std::string& id, const JobProgress& progress);
+  // REQUIRES: store_mutex_ is held.
+  Status put(const Job& job);
   void save_again();
   void work();
   void run(const Job& job);

@@ -185,6 +185,20 @@ TEST_F(JobRunnerTest, RunsJobsAndKeepsThem) {
   EXPECT_THAT(kept(), ElementsAre(*runner_->find(job->id)));
 }
 
+TEST_F(JobRunnerTest, ProgressThatClientsSeeIsKept) {
+  uint64_t kept_done = 0;
+  disk_->on_put = [&](const Job& job) {
+    const std::optional<Job> shown = runner_->find(job.id);
+    EXPECT_LE(shown ? shown->done : 0, kept_done);
+    kept_done = job.done;
+  };
+  begin();
+  kind_.allow(3);
+  await(submit()->id, JobState::kSucceeded);
+  runner_->stop();
+  EXPECT_EQ(kept_done, 3u);
+}
+
 TEST_F(JobRunnerTest, AFailedJobHasItsReason) {
   begin();
   kind_.fail(Status::internal("no luck"));
@@ -279,6 +293,18 @@ TEST_F(JobRunnerTest, AFullDiskRefusesSubmissionsAndJobsGoOn) {
   eventually([&] { return kept().at(0).state == JobState::kSucceeded; });
   const std::lock_guard lock(mutex_);
   EXPECT_THAT(lines_, ElementsAre(HasSubstr("cannot be kept now: the fake disk is full")));
+}
+
+TEST_F(JobRunnerTest, BeginsWhileTheDiskIsFull) {
+  Job job{.id = "old", .number = 1, .kind = "stepped", .request = "{}", .state = JobState::kRunning, .total = 3};
+  job.cancel_requested = true;
+  ASSERT_TRUE(FakeJobStore(disk_).put(job).ok());
+  disk_->full = true;
+  begin();
+  EXPECT_EQ(runner_->find("old")->state, JobState::kCancelled);
+  EXPECT_EQ(kept().at(0).state, JobState::kRunning);
+  disk_->full = false;
+  eventually([&] { return kept().at(0).state == JobState::kCancelled; });
 }
 
 TEST_F(JobRunnerTest, WebhooksAreSentUntilTheyArrive) {

@@ -82,17 +82,14 @@ std::optional<Job> JobTable::begin_next(TimePoint now) {
   return job;
 }
 
-Job JobTable::advance(std::string_view id, uint64_t done, uint64_t total,
-                      const std::map<std::string, uint64_t>& variants) {
-  Job& job = running(id);
-  if (done > job.done) {
+void JobTable::advance(Job& job, const JobProgress& progress) {
+  if (progress.done > job.done) {
     job.starts = 1;
     job.waiting.clear();
   }
-  job.done = done;
-  job.total = total;
-  job.variants = variants;
-  return job;
+  job.done = progress.done;
+  job.total = progress.total;
+  job.variants = progress.variants;
 }
 
 void JobTable::set_waiting(std::string_view id, std::string why) { running(id).waiting = std::move(why); }

@@ -25,6 +25,13 @@
 
 namespace foliot {
 
+// What a running job has done.
+struct JobProgress {
+  uint64_t done = 0;
+  uint64_t total = 0;
+  std::map<std::string, uint64_t> variants{};
+};
+
 class JobTable {
  public:
   struct Limits {
@@ -46,8 +53,10 @@ class JobTable {
 
   // The job that has waited longest begins; nullopt: none waits.
   std::optional<Job> begin_next(TimePoint now);
-  // What a running job did. REQUIRES: it is running, here and below.
-  Job advance(std::string_view id, uint64_t done, uint64_t total, const std::map<std::string, uint64_t>& variants);
+  // What a running job has done. REQUIRES: it is running, here and below.
+  void advance(std::string_view id, const JobProgress& progress) { advance(running(id), progress); }
+  // The same of a copy.
+  static void advance(Job& job, const JobProgress& progress);
   // Why it does not advance; empty: it does.
   void set_waiting(std::string_view id, std::string why);
   // Its run is over: succeeded, cancelled if that was asked, or failed with the status' message.

@@ -55,7 +55,7 @@ TEST_F(JobTableTest, AJobThatRanWhenItsProcessEndedIsQueuedAgain) {
   add("a");
   add("b");
   table_.begin_next(at(2));
-  table_.advance("a", 10, 30, {{"large", 10}});
+  table_.advance("a", {10, 30, {{"large", 10}}});
   std::vector<Job> changed;
   JobTable next = restarted(&changed);
   ASSERT_EQ(changed.size(), 1u);
@@ -76,7 +76,7 @@ TEST_F(JobTableTest, AJobThatEndsItsProcessTimeAndAgainFails) {
   std::vector<Job> changed;
   EXPECT_EQ(restarted(&changed).find("a")->state, JobState::kFailed);
   EXPECT_THAT(changed.at(0).error, HasSubstr("2 times without progress"));
-  table_.advance("a", 1, 9, {});
+  table_.advance("a", {1, 9});
   EXPECT_EQ(restarted().find("a")->state, JobState::kQueued) << "it advanced";
 }
 
@@ -115,9 +115,9 @@ TEST_F(JobTableTest, WhyItWaitsIsShownUntilItAdvances) {
   table_.begin_next(at(2));
   table_.set_waiting("a", "busy");
   EXPECT_EQ(table_.find("a")->waiting, "busy");
-  table_.advance("a", 0, 4, {});
+  table_.advance("a", {0, 4});
   EXPECT_EQ(table_.find("a")->waiting, "busy");
-  table_.advance("a", 1, 4, {});
+  table_.advance("a", {1, 4});
   EXPECT_EQ(table_.find("a")->waiting, "");
 }
 

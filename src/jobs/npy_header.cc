@@ -68,13 +68,13 @@ std::optional<Shape> parse_npy_shape(std::string_view header) {
 
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  const bool is_npy =
-      text.starts_with(kNpyMagic) && text.size() >= 12 && (text[6] == 1 || text[6] == 2) && text[7] == 0;
+  const bool is_npy = text.starts_with(kNpyMagic) && text.size() >= 8 && (text[6] == 1 || text[6] == 2) && text[7] == 0;
   if (!is_npy) return Status::invalid_argument("is no .npy file of version 1.0 or 2.0");
-  const auto byte_at = [&](size_t i) { return uint64_t{static_cast<uint8_t>(text[i])}; };
   const size_t begin = text[6] == 1 ? 10 : 12;
+  if (text.size() < begin) return Status::invalid_argument("ends within its header");
+  const auto byte_at = [&](size_t i) { return uint64_t{static_cast<uint8_t>(text[i])}; };
   uint64_t length = byte_at(8) | byte_at(9) << 8;
-  if (text[6] == 2) length |= byte_at(10) << 16 | byte_at(11) << 24;
+  if (begin == 12) length |= byte_at(10) << 16 | byte_at(11) << 24;
   if (length > kNpyHeaderBytesMax - begin) {
     return Status::invalid_argument(
         fmt::format("has a header of {} bytes; at most {} are read", length, kNpyHeaderBytesMax - begin));

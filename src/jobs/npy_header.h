@@ -22,8 +22,8 @@ struct NpyHeader {
   uint64_t file_bytes() const { return data_offset + byte_size(type, shape); }
 };
 
-// A header has at most so many bytes.
-inline constexpr size_t kNpyHeaderBytesMax = 64 << 10;
+// What stands in front of the elements has at most so many bytes: as many as version 1.0 can have.
+inline constexpr size_t kNpyHeaderBytesMax = (64 << 10) + 16;
 
 // `file`: its first bytes, kNpyHeaderBytesMax or all. Errors: kInvalidArgument for what is damaged, big-endian, in
 // Fortran's order or of a type that no tensor has, as a part of a sentence ("is no ...").

@@ -73,19 +73,21 @@ Result<std::unique_ptr<SqliteJobStore>> SqliteJobStore::open(const std::filesyst
 Status SqliteJobStore::prepare_file(const Options& options) {
   // Exclusive from here on.
   FOLIOT_RETURN_IF_ERROR(run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; COMMIT"));
-  FOLIOT_RETURN_IF_ERROR(check_form());
-  FOLIOT_RETURN_IF_ERROR(
-      run(fmt::format("BEGIN; CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, number INTEGER, job TEXT);"
-                      "PRAGMA user_version = {}; PRAGMA application_id = {}; COMMIT",
-                      kForm, kApplication)
-              .c_str()));
+  FOLIOT_ASSIGN_OR_RETURN(const int64_t tables, number("SELECT count(*) FROM sqlite_master"));
+  // One that is there is not written to: the disk may be full.
+  FOLIOT_RETURN_IF_ERROR(tables == 0 ? make_table() : check_form());
   if (options.pages_max > 0) return run(fmt::format("PRAGMA max_page_count = {}", options.pages_max).c_str());
   return Status();
 }
 
+Status SqliteJobStore::make_table() {
+  return run(fmt::format("BEGIN; CREATE TABLE jobs (id TEXT PRIMARY KEY, number INTEGER, job TEXT);"
+                         "PRAGMA user_version = {}; PRAGMA application_id = {}; COMMIT",
+                         kForm, kApplication)
+                 .c_str());
+}
+
 Status SqliteJobStore::check_form() {
-  FOLIOT_ASSIGN_OR_RETURN(const int64_t tables, number("SELECT count(*) FROM sqlite_master"));
-  if (tables == 0) return Status();  // it is new
   FOLIOT_ASSIGN_OR_RETURN(const int64_t application, number("PRAGMA application_id"));
   if (application != kApplication) {
     return Status::invalid_argument(

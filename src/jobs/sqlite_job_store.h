@@ -38,6 +38,7 @@ class SqliteJobStore final : public JobStore {
   };
   SqliteJobStore(std::string file, sqlite3* database) : file_(std::move(file)), database_(database) {}
   Status prepare_file(const Options& options);
+  Status make_table();
   Status check_form();
   Status run(const char* statement);
   Result<int64_t> number(const char* query);

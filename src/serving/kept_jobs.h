@@ -25,7 +25,7 @@ namespace foliot {
 
 struct KeptJobsOptions {
   std::filesystem::path folder;         // inputs, outputs and the database; empty: no jobs are kept
-  std::vector<std::string> webhooks{};  // hosts that may be notified; empty: none
+  std::vector<std::string> webhooks{};  // HOST or HOST:PORT that may be notified; empty: none
   uint32_t running_max = 1;             // at a time
 };
 
@@ -49,7 +49,7 @@ class KeptJobs {
   explicit KeptJobs(JobFolder folder) : folder_(std::move(folder)) {}
 
   JobFolder folder_;
-  std::optional<HttpWebhookSender> webhooks_;  // nullopt: no host is allowed
+  std::optional<HttpWebhookSender> webhooks_;  // nullopt: none may be notified
   std::unique_ptr<OfflineJobs> offline_;
   std::unique_ptr<JobRunner> runner_;
 };
