@@ -18,7 +18,8 @@ ScopeSet read_scopes(TomlReader& reader) {
     if (const auto scope = scope_named(name)) {
       scopes.add(*scope);
     } else {
-      reader.fail("scopes", fmt::format("'{}' is not a scope; write infer, admin, metrics, feedback, observe or jobs", name));
+      reader.fail("scopes",
+                  fmt::format("'{}' is not a scope; write infer, admin, metrics, feedback, observe or jobs", name));
     }
   }
   if (scopes.empty())

@@ -82,7 +82,7 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> file) {
   if (begin + length > text.size()) return Status::invalid_argument("ends within its header");
   const std::string_view header = text.substr(begin, length);
   const auto type = parse_npy_type(header);
-  if (!type) return Status::invalid_argument("has elements of a type that no tensor has");
+  if (!type) return Status::invalid_argument("has an element type that no tensor has");
   const auto shape = parse_npy_shape(header);
   if (!shape) return Status::invalid_argument("has a shape that cannot be read");
   const auto order = find_npy_value(header, "fortran_order");
