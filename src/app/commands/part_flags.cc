@@ -72,6 +72,13 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
       ->default_str("1 for each kind");
 }
 
+void add_target_flag(CLI::App& app, std::filesystem::path& targets) {
+  app.add_option("--targets", targets,
+                 "file with copies, kinds and largest batches of models, as `foliot plan --apply` writes it; read "
+                 "again when it changes")
+      ->type_name("FILE");
+}
+
 void add_tuner_flags(CLI::App& app, const TunerFlags& flags, const std::string& plans_default) {
   const FlagGroup group(app, "Pipelines");
   app.add_option("--plans", flags.plans,
