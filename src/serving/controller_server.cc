@@ -113,7 +113,7 @@ Status ControllerServer::Parts::start_task_scaling(const ControllerServerOptions
 // Observes; its thread is to be started.
 Status ControllerServer::Parts::open_pipeline_tuning(const ControllerServerOptions& options, Logger& log) {
   if (options.pipeline_tuner.empty() || options.plans.empty()) return Status();
-  FOLIOT_ASSIGN_OR_RETURN(const TunerOptions tuner, find_pipeline_tuner(options.pipeline_tuner));
+  FOLIOT_ASSIGN_OR_RETURN(const TunerMethod tuner, find_pipeline_tuner(options.pipeline_tuner));
   pipeline_tuning_ = std::make_unique<PipelineTuning>(
       PipelineTuningOptions{options.plans, tuner}, tuning_metrics_,
       [this](Targets targets) {

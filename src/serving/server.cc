@@ -351,7 +351,7 @@ Status Server::Parts::start_task_scaling(Controller& controller) {
 // Its metrics are there before the port is open.
 Status Server::Parts::open_pipeline_tuning() {
   if (options_.pipeline_tuner.empty()) return Status();
-  FOLIOT_ASSIGN_OR_RETURN(const TunerOptions tuner, find_pipeline_tuner(options_.pipeline_tuner));
+  FOLIOT_ASSIGN_OR_RETURN(const TunerMethod tuner, find_pipeline_tuner(options_.pipeline_tuner));
   pipeline_tuning_ = std::make_unique<PipelineTuning>(
       PipelineTuningOptions{options_.plans.empty() ? options_.repository : options_.plans, tuner}, tuning_metrics_,
       [this](Targets targets) { inbox_.scale(Autoscaler::kPipelines, std::move(targets)); },
