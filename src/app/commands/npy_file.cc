@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -72,17 +74,20 @@ std::string_view name_of(DataType type) { return std::ranges::find(kTypeNames, t
 }  // namespace
 
 Result<NpyArray> read_npy(const std::filesystem::path& path) {
-  const auto error = [&](std::string_view what) {
-    return Status::invalid_argument(fmt::format("{}: {}", path.string(), what));
-  };
   std::ifstream file(path, std::ios::binary);
   if (!file) return Status::not_found(fmt::format("cannot read {}", path.string()));
-  std::string preamble(kPreambleBytes, '\0');
-  file.read(preamble.data(), kPreambleBytes);
-  if (!file || !preamble.starts_with(kMagic) || preamble[6] != 1) return error("is no .npy file of version 1");
-  std::string header(static_cast<uint8_t>(preamble[8]) + 256u * static_cast<uint8_t>(preamble[9]), '\0');
-  file.read(header.data(), static_cast<std::streamsize>(header.size()));
-  if (!file) return error("ends within its header");
+  const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return parse_npy(content, path.string());
+}
+
+Result<NpyArray> parse_npy(std::string_view content, const std::string& name) {
+  const auto error = [&](std::string_view what) { return Status::invalid_argument(fmt::format("{}: {}", name, what)); };
+  if (content.size() < kPreambleBytes || !content.starts_with(kMagic) || content[6] != 1) {
+    return error("is no .npy file of version 1");
+  }
+  const size_t header_bytes = static_cast<uint8_t>(content[8]) + 256u * static_cast<uint8_t>(content[9]);
+  if (content.size() - kPreambleBytes < header_bytes) return error("ends within its header");
+  const std::string_view header = content.substr(kPreambleBytes, header_bytes);
 
   const auto type = parse_type(header);
   if (!type) return error("its element type is not one that a tensor can have");
@@ -92,14 +97,13 @@ Result<NpyArray> read_npy(const std::filesystem::path& path) {
   if (!fortran_order || !fortran_order->starts_with("False")) {
     return error("is in Fortran's order; save numpy.ascontiguousarray() of it");
   }
-  NpyArray array{.type = *type, .shape = *shape, .bytes = {}};
-  const uint64_t expected = byte_size(array.type, array.shape);
-  const uint64_t held = std::filesystem::file_size(path) - kPreambleBytes - header.size();
-  if (held != expected)
-    return error(fmt::format("holds {} bytes of elements, not the {} of its shape", held, expected));
-  array.bytes.resize(expected);
-  file.read(reinterpret_cast<char*>(array.bytes.data()), static_cast<std::streamsize>(expected));
-  return file ? Result<NpyArray>(std::move(array)) : error("cannot be read");
+  const std::string_view elements = content.substr(kPreambleBytes + header_bytes);
+  const uint64_t expected = byte_size(*type, *shape);
+  if (elements.size() != expected) {
+    return error(fmt::format("holds {} bytes of elements, not the {} of its shape", elements.size(), expected));
+  }
+  const auto bytes = std::as_bytes(std::span(elements));
+  return NpyArray{.type = *type, .shape = *shape, .bytes = {bytes.begin(), bytes.end()}};
 }
 
 Status write_npy(const std::filesystem::path& path, const NpyArray& array) {
