@@ -171,11 +171,11 @@ Status ControllerServer::Parts::start(const ControllerServerOptions& options, Lo
   observe(options.observation);
   // Before anything is started: a file may be wrong.
   FOLIOT_ASSIGN_OR_RETURN(std::vector<WatchedFiles> watched, watched_files(options, log));
+  watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(start_task_scaling(options, log));
   if (pipeline_tuning_ != nullptr) FOLIOT_RETURN_IF_ERROR(pipeline_tuning_->start());
   FOLIOT_ASSIGN_OR_RETURN(port_, loop_.listen(options.listen));
   FOLIOT_RETURN_IF_ERROR(start_worker_scaling(options, log));
-  watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "controller", .nice = kNice}, [this] { loop_.run(); }));
   return Status();

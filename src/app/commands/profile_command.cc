@@ -43,10 +43,10 @@ constexpr const char* kProfileFooter =
   foliot profile models/animals/pipeline.toml --output profiles.toml
   foliot profile models/animals/pipeline.toml --threads 4 --kind cpu:4 --output wide.toml
 
-The inputs are made up. With sample calls, as numpy.savez() writes them, an array for each input of the pipeline with a call
-a row, it measures what the stages take on these, by P50 and P99, and the share of the calls that visit each; so does the
-log of a server: foliot plan --from-log. A container is started as by a server. What is compiled stays in the cache. A plan may have larger
-batches than model.toml declares: declare them, or give --batch-sizes.
+The inputs are made up. With sample calls, as numpy.savez() writes them, an array for each input of the pipeline with a
+call a row, it measures what the stages take on these, by P50 and P99, and the share of the calls that visit each; so does
+the log of a server: foliot plan --from-log. A container is started as by a server. What is compiled stays in the cache.
+A plan may have larger batches than model.toml declares: declare them, or give --batch-sizes.
 
   foliot profile models/animals/pipeline.toml --calls calls.npz --output profiles.toml
 
@@ -146,7 +146,9 @@ class PipelineProfiler {
       of_stages.push_back(runner.get());
     }
     FOLIOT_ASSIGN_OR_RETURN(const auto served, resolve(spec, models, PipelineId(1)));
-    return SampledProfile(*served, std::move(of_stages), bar_).measure(calls, flags_.calls.string());
+    auto profiles = SampledProfile(*served, std::move(of_stages), bar_).measure(calls, flags_.calls.string());
+    bar_.clear();
+    return profiles;
   }
 
   Result<std::unique_ptr<StageRunner>> open(const StageSpec& stage, const std::vector<ModelFolder>& folders) {

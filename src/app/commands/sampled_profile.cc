@@ -84,7 +84,6 @@ Result<StageProfiles> SampledProfile::measure(const std::map<std::string, NpyArr
     profiles.emplace(stage.name, StageProfile{stage.name, share, {std::move(kind)}});
     forget_what_none_takes(i);
   }
-  bar_.clear();
   return profiles;
 }
 

@@ -24,7 +24,8 @@ namespace foliot {
 
 class SampledProfile {
  public:
-  // `served`: the pipeline, as resolve() makes it of the runners' models; `runners`: by stages. All outlive this.
+  // `served`: the pipeline, as resolve() makes it of the runners' models; `runners`: by stages. All outlive this. What
+  // `bar` shows at last is left to be cleared.
   SampledProfile(const ModelInfo& served, std::vector<StageRunner*> runners, ProgressBar& bar);
 
   // `calls`: arrays by the pipeline's inputs, with a call a row; `file` is what errors call them. P50 and P99 of each
