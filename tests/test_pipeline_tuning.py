@@ -83,6 +83,18 @@ def test_targets_rise_with_the_arrivals_and_fall_after_them(serve, tmp_path):
     eventually(lambda: server.metrics()[WANTED] == planned, timeout=90)
 
 
+def test_replan_estimates_what_the_arrivals_need(serve, tmp_path):
+    repository = write_repository(tmp_path / "models")
+    plan = save_plan(tmp_path, repository / "cascade" / "pipeline.toml", repository / "cascade" / "plan.toml")
+    server = serve(repository, **OPTIONS, pipeline_tuner="replan")
+    eventually(lambda: "pipeline 'cascade' is tuned; replicas: cheap 1" in server.output())
+    with Load(server.http):
+        eventually(lambda: server.metrics()[WANTED] > 1)
+    plan.write_text(plan.read_text().replace('slo = "200ms"\n', "", 1))
+    eventually(lambda: "plan.toml: has no slo, or a stage without batch_sizes" in server.output(), timeout=30)
+    eventually(lambda: WANTED not in server.metrics())
+
+
 def wanted_of(part):
     page = urllib.request.urlopen(f"http://127.0.0.1:{part.metrics_port}/metrics").read().decode()
     return next(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(WANTED))
@@ -117,7 +129,7 @@ def test_workers_come_that_a_plan_lacks(tmp_path):
 
 
 @pytest.mark.parametrize("old, new, complaint", [
-    ("rate = ", "rate = -", "cascade/plan.toml:3: 'rate' must be above 0"),
+    ("rate = ", "rate = -", "cascade/plan.toml:5: 'rate' must be above 0"),
     ('model = "doubling"', 'model = "tripling"', "cascade/plan.toml: stage 'last' has model 'tripling', and that of "
                                                  "the pipeline 'doubling'; plan it again"),
     ('content = "', 'content = "0', "cascade/plan.toml: is a plan of another pipeline.toml"),

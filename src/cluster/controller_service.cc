@@ -308,7 +308,7 @@ void ControllerService::log_gone(const std::string& who, const Connection& conne
 TimePoint ControllerService::on_turn_end(TimePoint now) {
   go_on_changing_models(now);
   send_homes(now);
-  apply_scaling(now);
+  apply_targets(now);
   const bool sampled = counters_.decisions.count() % kProcessorTimeEvery == 0;
   const Duration processor_time_before = sampled ? processor_time_() : Duration();
   const TimePoint begin = sampled ? clock_() : now;
@@ -475,35 +475,22 @@ void ControllerService::change(Defined<Kind>& defined, std::string_view what, Ti
 // ---- Targets ----
 
 void ControllerService::scale(Autoscaler autoscaler, Targets targets) {
-  const std::lock_guard lock(scaling_mutex_);
-  scaling_asked_.set(autoscaler, std::move(targets));
-  scaling_waits_ = true;
+  const std::lock_guard lock(targets_mutex_);
+  wanted_targets_.scale(autoscaler, std::move(targets));
+  targets_wait_ = true;
 }
 
-// Those that can be set: a model may have gone, and a kind may be there only when a device of it has joined.
-void ControllerService::apply_scaling(TimePoint now) {
-  if (!scaling_waits_) return;
-  Targets asked;
-  {
-    const std::lock_guard lock(scaling_mutex_);
-    asked = scaling_asked_.merged();
-    scaling_waits_ = false;
-  }
-  scaled_ = true;
-  Targets possible;
-  std::string trouble;
-  for (const auto& [id, target] : asked.models) {
-    if (!controller_.cluster().is_offered(id)) continue;
-    const Status status = check_targets(controller_.cluster(), Targets{{{id, target}}});
-    if (status.ok()) {
-      possible.models.emplace(id, target);
-    } else {
-      trouble = status.message();
-    }
-  }
-  if (const Status status = controller_.set_targets(possible, now); !status.ok()) trouble = status.message();
-  if (!trouble.empty() && trouble != scaling_trouble_) log_(Severity::kWarning, trouble);
-  scaling_trouble_ = std::move(trouble);
+void ControllerService::set_targets(std::shared_ptr<const NamedTargets> targets) {
+  const std::lock_guard lock(targets_mutex_);
+  wanted_targets_.set_named(std::move(targets));
+  targets_wait_ = true;
+}
+
+void ControllerService::apply_targets(TimePoint now) {
+  if (!targets_wait_) return;
+  const std::lock_guard lock(targets_mutex_);
+  targets_wait_ = false;
+  wanted_targets_.apply(controller_, now);
 }
 
 void ControllerService::set_held_room() {
@@ -542,8 +529,8 @@ void ControllerService::change_models(const ModelRegistry::Decisions& decisions,
   for (const auto& [worker, release] : decisions.releases) workers_.at(worker)->send(release);
   for (const ModelId model : decisions.removed) {
     {
-      const std::lock_guard lock(scaling_mutex_);
-      scaling_asked_.forget(model);
+      const std::lock_guard lock(targets_mutex_);
+      wanted_targets_.forget(model);
     }
     controller_.end_runs(model, now);
     controller_.remove_model(model, now);
@@ -558,7 +545,7 @@ void ControllerService::change_models(const ModelRegistry::Decisions& decisions,
     log_(Severity::kInfo, fmt::format("model '{}' version {} runs on {}", model->name, model->version, model->kinds()));
   }
   models_changed_ = models_changed_ || decisions.news;
-  if (scaled_ && !(decisions.added.empty() && decisions.extended.empty())) scaling_waits_ = true;
+  if (!(decisions.added.empty() && decisions.extended.empty())) targets_wait_ = true;
   forget_models(now);
 }
 
@@ -646,7 +633,7 @@ void ControllerService::on_worker_lost(WorkerSession& worker, TimePoint now) {
 // What the controller has found out by itself.
 void ControllerService::on_device(const DeviceChange& change, TimePoint /*now*/) {
   Device& device = devices_[change.device.value()];
-  if (change.joined && scaled_) scaling_waits_ = true;
+  if (change.joined) targets_wait_ = true;
   if (change.joined || device.worker == nullptr) return;
   const std::string_view trouble = to_string(change.trouble);
   const Severity level = change.state == DeviceState::kUp ? Severity::kInfo : Severity::kWarning;

@@ -7,7 +7,8 @@
 // the controller has fenced (controller/failure_detector.h), may register again by its name with what its pages hold.
 // An unexpected message ends the connection of its sender and no other.
 //
-// Threading: drain(), drained() and scale() from any thread; the rest belongs to the loop that drives it.
+// Threading: drain(), drained(), scale() and set_targets() from any thread; the rest belongs to the loop that drives
+// it.
 #ifndef FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_
 #define FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_
 
@@ -29,8 +30,8 @@
 #include "cluster/pipeline_registry.h"
 #include "cluster/task_registry.h"
 #include "controller/controller.h"
-#include "controller/scaled_targets.h"
 #include "controller/targets.h"
+#include "controller/wanted_targets.h"
 #include "core/call_label.h"
 #include "core/observer.h"
 #include "core/ports.h"
@@ -75,10 +76,11 @@ class ControllerService : public LinkHandler,
   const std::string& owner(DeviceId device) const { return devices_[device.value()].owner; }
   // After drain(): every request has its answer.
   bool drained() const { return drained_.load(); }
-  // What an autoscaler wants of the models, in place of what it wanted before. Models that have left are passed over,
-  // and what cannot be is reported in the log, and tried again when a model or a device has come. Takes effect with
-  // the next turn. Not more often than ten times a second.
+  // What an autoscaler, or an operator, wants of the models, in place of what it wanted before (controller/
+  // wanted_targets.h). Models that have left are passed over, and what cannot be is reported in the log, and tried
+  // again when a model or a device has come. Takes effect with the next turn. Not more often than ten times a second.
   void scale(Autoscaler autoscaler, Targets targets);
+  void set_targets(std::shared_ptr<const NamedTargets> targets);
   // Before the first event: called once, on the loop's thread, when drained() becomes true.
   void set_drain_watch(std::function<void()> watch) { drain_watch_ = std::move(watch); }
 
@@ -134,7 +136,7 @@ class ControllerService : public LinkHandler,
   // The models that a request for this is counted for. `on`: Registry::on_request or on_answer.
   template <typename Asked, typename Count>
   void count(const Asked& asked, Count count);
-  void apply_scaling(TimePoint now);
+  void apply_targets(TimePoint now);
   // The least of all workers'.
   void set_held_room();
   // Those that the worker had before, or else any that are lost, or new ones.
@@ -174,11 +176,9 @@ class ControllerService : public LinkHandler,
   const LinkTraffic* traffic_ = nullptr;
   CallLabelSink* labels_ = nullptr;
   std::function<void(Duration)> turn_watch_;  // empty: none
-  std::atomic<bool> scaling_waits_{false};    // so that turns take no lock for nothing
-  std::mutex scaling_mutex_;
-  ScaledTargets scaling_asked_;  // guarded by it
-  bool scaled_ = false;          // some were asked for
-  std::string scaling_trouble_;  // reported last
+  std::atomic<bool> targets_wait_{false};     // so that turns take no lock for nothing
+  std::mutex targets_mutex_;
+  WantedTargets wanted_targets_{[this](const std::string& line) { log_(Severity::kWarning, line); }};  // guarded by it
   std::atomic<bool> drain_asked_{false};
   std::atomic<bool> drained_{false};
   std::function<void()> drain_watch_;

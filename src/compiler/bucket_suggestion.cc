@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "base/toml_text.h"
 
 namespace foliot {
 namespace {
@@ -38,27 +39,6 @@ BucketSizes suggest_buckets(std::span<const VariableDimension> dimensions, const
     if (!declared.contains(dimension.name)) buckets[dimension.name] = sizes_of(dimension, count);
   }
   return buckets;
-}
-
-std::string toml_text(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (byte < ' ' || byte == 0x7f) {
-      quoted += fmt::format("\\u{:04x}", byte);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
-}
-
-std::string toml_key(std::string_view name) {
-  const bool is_bare = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
-    return c < 0x80 && (std::isalnum(c) != 0 || c == '_' || c == '-');
-  });
-  return is_bare ? std::string(name) : toml_text(name);
 }
 
 std::string toml_list(std::span<const int64_t> numbers) { return fmt::format("[{}]", fmt::join(numbers, ", ")); }

@@ -22,10 +22,6 @@ using BucketSizes = std::map<std::string, std::vector<int64_t>>;  // as CompileO
 BucketSizes suggest_buckets(std::span<const VariableDimension> dimensions, const BucketSizes& declared,
                             size_t count = 0);
 
-// A key of TOML: quoted where it must be.
-std::string toml_key(std::string_view name);
-// A text of TOML, quoted.
-std::string toml_text(std::string_view text);
 // "[32, 64, 128]".
 std::string toml_list(std::span<const int64_t> numbers);
 // In one line: "buckets = {sequence = [32, 64, 128]}".

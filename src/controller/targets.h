@@ -17,6 +17,7 @@
 #define FOLIOT_CONTROLLER_TARGETS_H_
 
 #include <map>
+#include <string>
 
 #include "base/status.h"
 #include "core/ids.h"
@@ -33,6 +34,9 @@ struct Targets {
     return found == models.end() ? unconstrained : found->second;
   }
 };
+
+// By the names of models; one that is absent is unconstrained.
+using NamedTargets = std::map<std::string, ModelTarget>;
 
 struct Cluster;
 // Errors: kNotFound naming a model that is not there, kInvalidArgument naming model, value and limit: a kind that

@@ -29,6 +29,8 @@ struct LatencyGoal {
 
   // Of so many queries.
   uint64_t missed_most(uint64_t queries) const;
+
+  bool operator==(const LatencyGoal&) const = default;
 };
 
 // What becomes of a query that cannot meet the SLO any more.

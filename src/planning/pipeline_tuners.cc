@@ -14,7 +14,7 @@ constexpr size_t kArrivalsOverPlanned = 16;
 constexpr size_t kArrivalsLeast = 4096;
 
 // Empty: it is a plan of this pipeline.
-std::string mismatch_of(const SavedPlan& saved, const TunedPipeline& pipeline) {
+std::string difference(const SavedPlan& saved, const TunedPipeline& pipeline) {
   const TuningPlan& plan = saved.plan;
   if (!plan.content.empty() && !pipeline.content.empty() && plan.content != pipeline.content) {
     return fmt::format("{}: is a plan of another pipeline.toml than the one that is served; plan it again", saved.file);
@@ -34,6 +34,12 @@ std::string mismatch_of(const SavedPlan& saved, const TunedPipeline& pipeline) {
   return "";
 }
 
+TunerOptions options_for(TunerOptions options, const TuningPlan& plan) {
+  options.arrivals_most = std::clamp(kArrivalsOverPlanned * plan.envelope.most.back(),
+                                     std::min(kArrivalsLeast, options.arrivals_most), options.arrivals_most);
+  return options;
+}
+
 uint32_t count_of(const std::map<std::string, uint32_t>& up, const std::string& kind) {
   const auto found = up.find(kind);
   return found == up.end() ? 0 : found->second;
@@ -42,7 +48,9 @@ uint32_t count_of(const std::map<std::string, uint32_t>& up, const std::string& 
 }  // namespace
 
 TunedPipeline::TunedPipeline(const PipelineInfo& info) : id(info.id), name(info.name), content(info.content) {
-  for (const PipelineStage& stage : info.stages) stages.push_back({stage.name, stage.model->name, stage.model->id});
+  for (const PipelineStage& stage : info.stages) {
+    stages.push_back({stage.name, stage.model->name, stage.model->id, edges_of(stage)});
+  }
 }
 
 void PipelineTuners::set_plans(std::map<std::string, SavedPlan> plans) {
@@ -75,15 +83,42 @@ void PipelineTuners::attach(const std::string& name, Planned& planned) {
   if (!usable || !planned.mismatch.empty()) {
     planned.tuner.reset();
   } else if (planned.tuner == nullptr) {
-    planned.tuner = std::make_unique<Tuner>(planned.plan.plan, options_for(planned.plan.plan));
+    make_tuner(*pipeline, planned);
   }
 }
 
-TunerOptions PipelineTuners::options_for(const TuningPlan& plan) const {
-  TunerOptions options = options_;
-  options.arrivals_most = std::clamp(kArrivalsOverPlanned * plan.envelope.most.back(),
-                                     std::min(kArrivalsLeast, options.arrivals_most), options.arrivals_most);
-  return options;
+std::string PipelineTuners::mismatch_of(const SavedPlan& saved, const TunedPipeline& pipeline) const {
+  std::string different = difference(saved, pipeline);
+  if (!different.empty() || std::holds_alternative<TunerOptions>(method_) || saved.plan.can_estimate())
+    return different;
+  return fmt::format(
+      "{}: has no slo, or a stage without batch_sizes and durations, by which the tuner 'replan' estimates; plan it "
+      "again",
+      saved.file);
+}
+
+void PipelineTuners::make_tuner(const TunedPipeline& pipeline, Planned& planned) const {
+  const TuningPlan& plan = planned.plan.plan;
+  if (const auto* const options = std::get_if<TunerOptions>(&method_)) {
+    planned.tuner = std::make_unique<Tuner>(plan, options_for(*options, plan));
+    return;
+  }
+  std::vector<StageEdges> edges;
+  for (const TunedPipeline::Stage& stage : pipeline.stages) edges.push_back(stage.edges);
+  auto tuner = std::make_unique<ReplanTuner>(estimate_pipeline(plan, edges), estimate_configuration(plan), plan.goal,
+                                             std::get<ReplanOptions>(method_));
+  planned.replans = tuner.get();
+  planned.tuner = std::move(tuner);
+}
+
+void PipelineTuners::share_work() {
+  const auto* const options = std::get_if<ReplanOptions>(&method_);
+  if (options == nullptr) return;
+  const auto count = std::ranges::count_if(plans_, [](const auto& each) { return each.second.tuner != nullptr; });
+  for (auto& [name, planned] : plans_) {
+    if (planned.tuner != nullptr)
+      planned.replans->set_replayed_most(options->replayed_most / static_cast<uint64_t>(count));
+  }
 }
 
 void PipelineTuners::add(TunedPipeline pipeline) {
@@ -128,6 +163,7 @@ std::string PipelineTuners::trouble_of(const std::string& name, const Planned& p
 
 PipelineTuners::Step PipelineTuners::step(const std::map<std::string, uint32_t>& up, TimePoint now) {
   last_ = std::max(last_, now);
+  share_work();
   Step step;
   // Kinds of the models' stages; of those in `anywhere` one has no device.
   std::map<ModelId, std::set<std::string>> kinds;

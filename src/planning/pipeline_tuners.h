@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/time.h"
@@ -24,9 +25,14 @@
 #include "core/model_target.h"
 #include "core/pipeline_info.h"
 #include "planning/plan_file.h"
+#include "planning/replan_tuner.h"
 #include "planning/tuner.h"
 
 namespace foliot {
+
+// How replicas are found: by the envelope of the plan, or by estimates, with this bound on the work of one look, which
+// all pipelines share.
+using TunerMethod = std::variant<TunerOptions, ReplanOptions>;
 
 // What of a pipeline is tuned. It is no lease of its models.
 struct TunedPipeline {
@@ -34,6 +40,7 @@ struct TunedPipeline {
     std::string name;
     std::string model_name;
     ModelId model;
+    StageEdges edges{};
   };
   PipelineId id;
   std::string name;
@@ -45,7 +52,7 @@ struct TunedPipeline {
 
 class PipelineTuners {
  public:
-  explicit PipelineTuners(const TunerOptions& options) : options_(options) {}
+  explicit PipelineTuners(const TunerMethod& method) : method_(method) {}
 
   // By the names of pipelines, in place of those before. In place of a damaged one, what was set before stays; a
   // tuner goes on whose plan has not changed, and begins anew with another plan.
@@ -79,19 +86,22 @@ class PipelineTuners {
  private:
   struct Planned {
     SavedPlan plan;
-    std::string damaged;             // what is wrong with a later file; empty: nothing
-    std::string mismatch;            // why it is not a plan of what is served; empty: it is, or nothing is served
-    std::unique_ptr<Tuner> tuner{};  // null: not tuned
+    std::string damaged;   // what is wrong with a later file; empty: nothing
+    std::string mismatch;  // why it is not a plan of what is served; empty: it is, or nothing is served
+    std::unique_ptr<ReplicaTuner> tuner{};  // null: not tuned
+    ReplanTuner* replans = nullptr;         // the tuner, if it is one
   };
   // The one that is served, made last. nullptr: none is.
   const TunedPipeline* served(const std::string& name) const;
   // Begins or ends to tune the pipeline of this name.
   void attach(const std::string& name, Planned& planned);
-  TunerOptions options_for(const TuningPlan& plan) const;
+  void make_tuner(const TunedPipeline& pipeline, Planned& planned) const;
+  std::string mismatch_of(const SavedPlan& saved, const TunedPipeline& pipeline) const;
+  void share_work();
   static std::string trouble_of(const std::string& name, const Planned& planned);
   static void add_targets(const TunedPipeline& pipeline, const Planned& planned, Step& step);
 
-  const TunerOptions options_;
+  const TunerMethod method_;
   std::map<std::string, Planned> plans_;
   std::map<PipelineId, TunedPipeline> served_;
   TimePoint last_;

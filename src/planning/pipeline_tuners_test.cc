@@ -221,5 +221,78 @@ TEST_F(PipelineTunersTest, PrintedIsAnotherTuner) {
   EXPECT_EQ(tuners_.step(up_, now_).replicas.front().wanted, 3u);
 }
 
+// With what an estimate takes: 20 ms for a row, 100 ms for both stages.
+SavedPlan estimated_plan_of(const std::string& name) {
+  SavedPlan saved = plan_of(name);
+  saved.plan.goal = {ms(100), 0.99};
+  for (TuningPlan::Stage& stage : saved.plan.stages) {
+    stage.batch_sizes = {1};
+    stage.durations = {ms(20)};
+  }
+  return saved;
+}
+
+TEST_F(PipelineTunersTest, ReplanFollowsTheArrivalsByEstimates) {
+  PipelineTuners replan{ReplanOptions::of_server()};
+  const auto play = [&](int64_t rate, Duration length) {
+    PipelineTuners::Step last;
+    for (const TimePoint end = now_ + length; now_ < end;) {
+      now_ += Duration::seconds(1) / rate;
+      replan.arrive(PipelineId(1), now_);
+      if (now_ - stepped_ < ms(100)) continue;
+      stepped_ = now_;
+      last = replan.step(up_, now_);
+    }
+    return last.replicas;
+  };
+  std::map<std::string, SavedPlan> plans;
+  plans.emplace("p", estimated_plan_of("p"));
+  replan.set_plans(plans);
+  replan.add(served(1));
+  EXPECT_THAT(play(20, Duration::seconds(10)),
+              ElementsAre(Replicas{"p", "first", 2, 2}, Replicas{"p", "second", 1, 1}));
+  EXPECT_THAT(play(20, Duration::seconds(10)), ElementsAre(Replicas{"p", "first", 1, 2}, Replicas{"p", "second", 1, 1}))
+      << "one is enough";
+  const std::vector<Replicas> risen = play(150, Duration::seconds(5));
+  EXPECT_GE(risen[0].wanted, 3u);
+  EXPECT_LE(risen[0].wanted, 4u);
+  EXPECT_GE(risen[1].wanted, 2u);
+  EXPECT_LE(risen[1].wanted, 4u);
+  // While the last minute has the burst.
+  EXPECT_EQ(play(20, Duration::seconds(40))[0].wanted, risen[0].wanted);
+  EXPECT_EQ(play(20, Duration::seconds(40))[0].wanted, 1u);
+}
+
+TEST_F(PipelineTunersTest, ReplanNeedsWhatEstimatesTake) {
+  PipelineTuners replan{ReplanOptions::of_server()};
+  std::map<std::string, SavedPlan> plans;
+  plans.emplace("p", estimated_plan_of("p"));
+  plans.at("p").plan.stages[1].batch_sizes.clear();
+  replan.set_plans(plans);
+  replan.add(served(1));
+  EXPECT_THAT(replan.step(up_, now_).troubles["p"],
+              HasSubstr("pipeline 'p' is not tuned: p/plan.toml: has no slo, or"));
+  plans.at("p") = estimated_plan_of("p");
+  replan.set_plans(plans);
+  EXPECT_THAT(replan.step(up_, now_).troubles, IsEmpty());
+}
+
+TEST_F(PipelineTunersTest, PipelinesShareTheWorkOfALook) {
+  const auto copies_after_a_burst = [&](uint32_t pipelines) {
+    // One and a half steps of the search: two estimates, and one more for each stage, of 100 queries in both stages.
+    PipelineTuners replan{ReplanOptions{.replayed_most = 12 * 100, .in_service = true}};
+    std::map<std::string, SavedPlan> plans;
+    for (const char* name : {"p", "q"}) plans.emplace(name, estimated_plan_of(name));
+    replan.set_plans(std::move(plans));
+    for (uint32_t i = 0; i < pipelines; ++i) replan.add(served(i, i == 0 ? "p" : "q", 10 * i));
+    replan.step(up_, now_);
+    for (int i = 0; i < 100; ++i) replan.arrive(PipelineId(0), now_ + ms(500));
+    const PipelineTuners::Step step = replan.step(up_, now_ + ms(1100));
+    return step.replicas[0].wanted + step.replicas[1].wanted;
+  };
+  EXPECT_GT(copies_after_a_burst(2), 3u);
+  EXPECT_GT(copies_after_a_burst(1), copies_after_a_burst(2));
+}
+
 }  // namespace
 }  // namespace foliot

@@ -1,6 +1,7 @@
 #include "planning/plan_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/toml_text.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 #include "planning/planner.h"
@@ -32,6 +34,16 @@ Status read_stage(TomlReader& reader, std::set<std::string>& names, TuningPlan& 
   for (const char* key : {"name", "model", "kind", "batch", "replicas", "visited", "throughput"}) {
     if (!reader.has(key)) reader.fail(fmt::format("a stage needs '{}'", key));
   }
+  reader.not_negative("price", stage.price);
+  reader.ascending("batch_sizes", stage.batch_sizes);
+  reader.durations("durations", stage.durations);
+  if (reader.ok() && (reader.has("batch_sizes") || reader.has("durations"))) {
+    const Status checked = KindProfile{stage.kind, stage.batch_sizes, {{1, stage.durations}}}.check();
+    if (!checked.ok()) reader.fail("durations", checked.message());
+    if (checked.ok() && stage.batch_sizes.back() < stage.batch)
+      reader.fail("batch_sizes", fmt::format("end below 'batch', which is {}", stage.batch));
+  }
+  if (!std::isfinite(stage.price)) reader.fail("price", "must be finite");
   if (!std::isfinite(stage.throughput)) reader.fail("throughput", "must be finite");
   if (!names.insert(stage.name).second) reader.fail("name", fmt::format("is '{}', which is a stage above", stage.name));
   to.stages.push_back(std::move(stage));
@@ -59,6 +71,8 @@ Status read(const std::string& pipeline, const fs::path& file, TuningPlan& plan)
   TomlReader reader(table, file.string());
   reader.text("pipeline", plan.pipeline);
   reader.text("content", plan.content);
+  if (reader.has("slo")) reader.positive("slo", plan.goal.slo);
+  reader.share("attainment", plan.goal.attainment);
   reader.positive("rate", plan.rate);
   if (!std::isfinite(plan.rate)) reader.fail("rate", "must be finite");
   if (plan.pipeline != pipeline) {
@@ -108,14 +122,22 @@ Result<std::map<std::string, SavedPlan>> scan_plans(const fs::path& folder) {
 }
 
 std::string plan_file_text(const TuningPlan& plan) {
-  std::string text = fmt::format("pipeline = \"{}\"\n", plan.pipeline);
-  if (!plan.content.empty()) text += fmt::format("content = \"{}\"\n", plan.content);
+  std::string text = fmt::format("pipeline = {}\n", toml_text(plan.pipeline));
+  if (!plan.content.empty()) text += fmt::format("content = {}\n", toml_text(plan.content));
+  if (plan.goal.slo > Duration())
+    text += fmt::format("slo = \"{}\"\nattainment = {}\n", exact_text(plan.goal.slo), plan.goal.attainment);
   text += fmt::format("rate = {}  # queries per second\n", plan.rate);
   for (const TuningPlan::Stage& stage : plan.stages) {
-    text += fmt::format("\n[[stage]]\nname = \"{}\"\nmodel = \"{}\"\nkind = \"{}\"\nbatch = {}\nreplicas = {}\n",
-                        stage.name, stage.model, stage.kind, stage.batch, stage.replicas);
+    text +=
+        fmt::format("\n[[stage]]\nname = {}\nmodel = {}\nkind = {}\nbatch = {}\nreplicas = {}\n", toml_text(stage.name),
+                    toml_text(stage.model), toml_text(stage.kind), stage.batch, stage.replicas);
     text += fmt::format("visited = {}\nthroughput = {}  # rows per second of one replica\n", stage.scale_factor,
                         stage.throughput);
+    if (stage.batch_sizes.empty()) continue;
+    std::vector<std::string> durations;
+    for (const Duration each : stage.durations) durations.push_back(exact_text(each));
+    text += fmt::format("price = {}  # dollars per hour of one replica\nbatch_sizes = [{}]\ndurations = {}\n",
+                        stage.price, fmt::join(stage.batch_sizes, ", "), toml_texts(durations));
   }
   for (size_t i = 0; i < plan.envelope.windows.size(); ++i) {
     text += fmt::format("\n[[window]]\nlength = \"{}\"\nqueries = {}\n", exact_text(plan.envelope.windows[i]),

@@ -3,6 +3,8 @@
 //
 //   pipeline = "animals"
 //   content = "5f0c..."          # of the pipeline.toml that it was made for
+//   slo = "150ms"                # from arrival to answer, of this share of the queries
+//   attainment = 0.99
 //   rate = 140.05                # queries per second of the trace
 //
 //   [[stage]]                    # each, in the order of the pipeline
@@ -13,12 +15,16 @@
 //   replicas = 3
 //   visited = 0.3                # share of the queries
 //   throughput = 111.1           # rows per second of one replica
+//   price = 0.05                 # dollars per hour of one replica
+//   batch_sizes = [1, 2]
+//   durations = ["9ms", "16ms"]
 //
 //   [[window]]                   # of the traffic envelope, ascending
 //   length = "29ms"
 //   queries = 19                 # the most that came within it
 //
-// A folder of plans has one for each pipeline: NAME/plan.toml.
+// Without slo, price, batch_sizes and durations it serves all tuners but `replan`. A folder of plans has one for each
+// pipeline: NAME/plan.toml.
 #ifndef FOLIOT_PLANNING_PLAN_FILE_H_
 #define FOLIOT_PLANNING_PLAN_FILE_H_
 

@@ -53,19 +53,26 @@ std::vector<uint32_t> positions(const PipelineSpec& spec, const std::vector<Tens
   return found;
 }
 
+// `needed`: the stage is skipped where none of these was visited.
+template <typename Edges>
+void add_sources(std::vector<uint32_t> sources, bool needed, Edges& to) {
+  to.parents.insert(to.parents.end(), sources.begin(), sources.end());
+  if (needed && !sources.empty()) to.needs.push_back(std::move(sources));
+}
+
+void sort_unique(std::vector<uint32_t>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 void add_edges(const PipelineSpec& spec, const StageSpec& from, PlannedStage& to) {
-  const auto add = [&](std::vector<uint32_t> sources, bool needed) {
-    to.parents.insert(to.parents.end(), sources.begin(), sources.end());
-    if (needed && !sources.empty()) to.needs.push_back(std::move(sources));
-  };
   for (const auto& [input, names] : from.inputs) {
     const bool from_call =
         std::any_of(names.begin(), names.end(), [](const TensorName& name) { return name.stage.empty(); });
-    add(positions(spec, names), !from_call);
+    add_sources(positions(spec, names), !from_call, to);
   }
-  for (const StageSpec::When& when : from.when) add(positions(spec, {when.output}), true);
-  std::sort(to.parents.begin(), to.parents.end());
-  to.parents.erase(std::unique(to.parents.begin(), to.parents.end()), to.parents.end());
+  for (const StageSpec::When& when : from.when) add_sources(positions(spec, {when.output}), true, to);
+  sort_unique(to.parents);
 }
 
 Status add_kinds(const StageProfile& profile, const PlanningInputs& inputs, PlannedStage& to) {
@@ -93,6 +100,21 @@ bool PlannedStage::reached_by(VisitSet visits) const {
   });
 }
 
+StageEdges edges_of(const PipelineStage& stage) {
+  StageEdges edges;
+  for (const std::vector<TensorSource>& sources : stage.inputs) {
+    std::vector<uint32_t> stages;
+    for (const TensorSource& source : sources) {
+      if (source.stage) stages.push_back(*source.stage);
+    }
+    const bool from_call = stages.size() < sources.size();
+    add_sources(std::move(stages), !from_call, edges);
+  }
+  for (const PipelineStage::Requirement& each : stage.requires_all) add_sources({each.stage}, true, edges);
+  sort_unique(edges.parents);
+  return edges;
+}
+
 bool PlannedPipeline::unconditional() const {
   return std::all_of(stages.begin(), stages.end(), [](const PlannedStage& stage) { return stage.probability >= 1; });
 }
@@ -111,6 +133,16 @@ void PlannedPipeline::set_scale_factors() {
   Draws draws;
   for (uint32_t i = 0; i < stages.size(); ++i) {
     stages[i].scale_factor = draws.reached(stages[i]) * stages[i].probability;
+    draws.visit(i, stages[i]);
+  }
+}
+
+void PlannedPipeline::set_probabilities() {
+  Draws draws;
+  for (uint32_t i = 0; i < stages.size(); ++i) {
+    const double reached = draws.reached(stages[i]);
+    stages[i].scale_factor = std::min(stages[i].scale_factor, reached);
+    stages[i].probability = reached > 0 ? stages[i].scale_factor / reached : 0;
     draws.visit(i, stages[i]);
   }
 }

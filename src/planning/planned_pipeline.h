@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "config/price_file.h"
+#include "core/pipeline_info.h"
 #include "pipeline/pipeline_spec.h"
 #include "planning/profile_file.h"
 
@@ -47,6 +48,16 @@ struct PlannedStage {
   bool reached_by(VisitSet visits) const;
 };
 
+// The stages that another one waits for: PlannedStage::parents and needs.
+struct StageEdges {
+  std::vector<uint32_t> parents;
+  std::vector<std::vector<uint32_t>> needs;
+
+  bool operator==(const StageEdges&) const = default;
+};
+// Of a stage that is served.
+StageEdges edges_of(const PipelineStage& stage);
+
 struct PlannedPipeline {
   std::string name;
   std::vector<PlannedStage> stages;  // 1 to kStagesMax
@@ -57,6 +68,8 @@ struct PlannedPipeline {
   VisitSet draw_visits(Random& random) const;
   // Sets `scale_factor` of each stage from the probabilities.
   void set_scale_factors();
+  // The reverse. A share above that of the queries that reach the stage counts as that.
+  void set_probabilities();
 };
 
 struct PlanningInputs {

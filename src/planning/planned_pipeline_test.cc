@@ -42,6 +42,17 @@ PlanningInputs inputs_for(const std::vector<std::string>& stages) {
   return inputs;
 }
 
+TEST(PlannedPipelineTest, ServedStagesHaveTheSameEdges) {
+  const std::vector<TensorSource> call{{}};
+  PipelineStage fine{.name = "fine", .model = nullptr, .bucket = {}, .inputs = {{{0, 0}}, call}};
+  fine.requires_all = {{1, 0}};
+  EXPECT_EQ(edges_of(fine), (StageEdges{{0, 1}, {{0}, {1}}}));
+  const PipelineStage fuse{.name = "fuse", .model = nullptr, .bucket = {}, .inputs = {{{2, 0}, {1, 0}}}};
+  EXPECT_EQ(edges_of(fuse), (StageEdges{{1, 2}, {{2, 1}}}));
+  const PipelineStage filled{.name = "filled", .model = nullptr, .bucket = {}, .inputs = {{{2, 0}, call[0]}}};
+  EXPECT_EQ(edges_of(filled), (StageEdges{{2}, {}})) << "it is visited all the same";
+}
+
 TEST(PlannedPipelineTest, StagesHaveParentsNeedsAndProbabilities) {
   PlanningInputs inputs = inputs_for({"decode", "cheap", "fine", "fuse"});
   inputs.profiles["cheap"].scale_factor = 0.8;

@@ -3,14 +3,36 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
+#include "base/toml_text.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 
 namespace foliot {
 namespace {
+
+constexpr std::string_view kDurationsKey = "durations";
+constexpr std::array<std::pair<std::string_view, double>, 3> kQuantileKeys{{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}}};
+
+std::string_view quantile_key(const KindProfile& kind, const DurationQuantile& quantile) {
+  if (kind.quantiles.size() == 1) return kDurationsKey;
+  const auto* const found =
+      std::ranges::find(kQuantileKeys, quantile.quantile, &std::pair<std::string_view, double>::second);
+  FOLIOT_CHECK(found != kQuantileKeys.end());
+  return found->first;
+}
+
+std::string durations_text(const std::vector<Duration>& durations) {
+  std::vector<std::string> texts;
+  for (const Duration each : durations) {
+    texts.push_back(fmt::format("{:.3f}us", static_cast<double>(each.nanoseconds()) / 1e3));
+  }
+  return toml_texts(texts);
+}
 
 void read_quantile(TomlReader& reader, std::string_view key, double quantile, KindProfile& to) {
   std::vector<Duration> durations;
@@ -24,12 +46,10 @@ Status read_profile(TomlReader& reader, StageProfiles& to) {
   reader.text("stage", stage);
   reader.text("kind", profile.kind);
   reader.ascending("batch_sizes", profile.batch_sizes);
-  if (reader.has("durations")) {
-    read_quantile(reader, "durations", 1, profile);
+  if (reader.has(kDurationsKey)) {
+    read_quantile(reader, kDurationsKey, 1, profile);
   } else {
-    read_quantile(reader, "p50", 0.5, profile);
-    read_quantile(reader, "p90", 0.9, profile);
-    read_quantile(reader, "p99", 0.99, profile);
+    for (const auto& [key, quantile] : kQuantileKeys) read_quantile(reader, key, quantile, profile);
   }
   if (stage.empty()) reader.fail("needs 'stage'");
   if (profile.kind.empty()) reader.fail("needs 'kind'");
@@ -72,15 +92,14 @@ std::string profile_file_text(const StageProfiles& profiles) {
   std::string visits;
   for (const auto& [name, profile] : profiles) {
     for (const KindProfile& kind : profile.kinds) {
-      FOLIOT_CHECK(kind.quantiles.size() == 1);
-      std::vector<std::string> durations;
-      for (const Duration each : kind.quantiles.front().of_batches) {
-        durations.push_back(fmt::format("\"{:.3f}us\"", static_cast<double>(each.nanoseconds()) / 1e3));
+      text += fmt::format("[[profile]]\nstage = {}\nkind = {}\nbatch_sizes = [{}]\n", toml_text(name),
+                          toml_text(kind.kind), fmt::join(kind.batch_sizes, ", "));
+      for (const DurationQuantile& quantile : kind.quantiles) {
+        text += fmt::format("{} = {}\n", quantile_key(kind, quantile), durations_text(quantile.of_batches));
       }
-      text += fmt::format("[[profile]]\nstage = \"{}\"\nkind = \"{}\"\nbatch_sizes = [{}]\ndurations = [{}]\n\n", name,
-                          kind.kind, fmt::join(kind.batch_sizes, ", "), fmt::join(durations, ", "));
+      text += "\n";
     }
-    if (profile.scale_factor < 1) visits += fmt::format("\"{}\" = {}\n", name, profile.scale_factor);
+    if (profile.scale_factor < 1) visits += fmt::format("{} = {}\n", toml_key(name), profile.scale_factor);
   }
   return visits.empty() ? text : text + "[visits]\n" + visits;
 }

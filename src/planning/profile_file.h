@@ -37,7 +37,7 @@ using StageProfiles = std::map<std::string, StageProfile, std::less<>>;
 Result<StageProfiles> read_profile_file(const std::filesystem::path& file);
 
 // Such a file with these profiles, in the order of the names: what read_profile_file() reads
-// equals them, but for nanoseconds. REQUIRES: each has one quantile.
+// equals them, but for nanoseconds. REQUIRES: each has one quantile, or several of 0.5, 0.9 and 0.99.
 std::string profile_file_text(const StageProfiles& profiles);
 
 }  // namespace foliot

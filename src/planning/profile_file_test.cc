@@ -68,19 +68,24 @@ TEST_F(ProfileFileTest, ErrorsNameFileLineStageAndKind) {
 
 TEST_F(ProfileFileTest, IsReadAsItWasWritten) {
   const KindProfile cpu{"cpu:4", {1, 8}, {{1, {Duration::microseconds(1500), ms(70)}}}};
-  const KindProfile cuda{"cuda", {1}, {{1, {ms(3)}}}};
-  const StageProfiles written{{"a", {"a", 0.25, {cpu, cuda}}}, {"b", {"b", 1, {cpu}}}};
+  const KindProfile varying{"tpu", {1, 2}, {{0.5, {ms(1), ms(2)}}, {0.99, {ms(3), ms(5)}}}};
+  const KindProfile cuda{"cu\"da\\", {1}, {{1, {ms(3)}}}};
+  const StageProfiles written{
+      {"a", {"a", 0.25, {cpu, cuda, varying}}}, {"b", {"b", 1, {cpu}}}, {"c \"d\"", {"c \"d\"", 0.5, {cpu}}}};
   const auto profiles = read(profile_file_text(written));
   ASSERT_TRUE(profiles.ok()) << profiles.status().message();
-  ASSERT_EQ(profiles->size(), 2u);
+  ASSERT_EQ(profiles->size(), 3u);
+  EXPECT_EQ(profiles->at("c \"d\"").scale_factor, 0.5);
   const StageProfile& a = profiles->at("a");
   EXPECT_EQ(a.scale_factor, 0.25);
   EXPECT_EQ(profiles->at("b").scale_factor, 1);
-  ASSERT_EQ(a.kinds.size(), 2u);
+  ASSERT_EQ(a.kinds.size(), 3u);
+  EXPECT_EQ(a.find("tpu")->duration(2, 0.5), ms(2));
+  EXPECT_EQ(a.find("tpu")->duration(2, 0.99), ms(5));
   EXPECT_EQ(a.kinds[0].kind, "cpu:4");
   EXPECT_EQ(a.kinds[0].batch_sizes, cpu.batch_sizes);
   EXPECT_EQ(a.kinds[0].quantiles[0].of_batches, cpu.quantiles[0].of_batches);
-  EXPECT_EQ(a.find("cuda")->duration(1, 1), ms(3));
+  EXPECT_EQ(a.find("cu\"da\\")->duration(1, 1), ms(3));
 }
 
 }  // namespace

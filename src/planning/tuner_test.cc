@@ -216,6 +216,48 @@ TEST_F(TunerTest, ReplanMeetsTheLastMinuteWithTheFewestReplicas) {
   EXPECT_THAT(tuner.replicas(), ElementsAre(1, 1));
 }
 
+TEST_F(TunerTest, ReplanOfAServerBeginsWithThePlanAndLooksAtTicks) {
+  const Configuration from{{{0, 1, 1}, {0, 1, 5}}};
+  ReplanOptions options = ReplanOptions::of_server();
+  options.replayed_most = 1;
+  ReplanTuner tuner(pipeline_, from, LatencyGoal{ms(40)}, options);
+  const TimePoint begin = at(1'000'000);
+  EXPECT_FALSE(tuner.tick(begin));
+  EXPECT_FALSE(tuner.tick(begin + Duration::seconds(14))) << "so soon none goes";
+  EXPECT_TRUE(tuner.tick(begin + Duration::seconds(16)));
+  EXPECT_THAT(tuner.replicas(), ElementsAre(1, 1));
+  for (int i = 0; i < 2500; ++i) EXPECT_FALSE(tuner.arrive(begin + Duration::seconds(16) + ms(2) * i));
+  EXPECT_THAT(tuner.replicas(), ElementsAre(1, 1));
+  EXPECT_TRUE(tuner.tick(begin + Duration::seconds(21)));
+  const double rate = 500;  // by which each stage rises at once, and not by a step of the search
+  for (size_t i = 0; i < 2; ++i) EXPECT_GE(tuner.replicas()[i] * throughput(pipeline_.stages[i], {0, 1, 1}), rate) << i;
+}
+
+TEST_F(TunerTest, ABoundedReplanGoesOnAtTheNextLook) {
+  const LatencyGoal goal{ms(40)};
+  const Configuration from{{{0, 1, 1}, {0, 1, 1}}};
+  const std::vector<Duration> burst = even_arrivals(2000, Duration::milliseconds(1), ms(101));
+  ReplanOptions options;
+  options.replayed_most = 1;
+  ReplanTuner bounded(pipeline_, from, goal, options);
+  ReplanTuner unbounded(pipeline_, from, goal);
+  for (const Duration each : burst) {
+    bounded.arrive(TimePoint() + each);
+    unbounded.arrive(TimePoint() + each);
+  }
+  unbounded.tick(at(1000));
+  ASSERT_THAT(unbounded.replicas(), testing::Not(ElementsAre(1, 1)));
+  const uint64_t step = (2 + 2) * burst.size() * 2;  // two estimates, and one more of each stage
+  uint32_t changes = 0;
+  for (int second = 1; second < 60; ++second) {
+    changes += bounded.tick(at(1000 * second));
+    EXPECT_LE(bounded.replayed(), options.replayed_most + step);
+    if (bounded.replicas() == unbounded.replicas()) break;
+  }
+  EXPECT_EQ(bounded.replicas(), unbounded.replicas());
+  EXPECT_GT(changes, 2u);
+}
+
 TEST_F(TunerTest, ATunedRunPaysFromTheDecisionAndServesAfterActivation) {
   class Script final : public ReplicaTuner {
    public:

@@ -4,11 +4,13 @@
 #define FOLIOT_PLANNING_TUNING_PLAN_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "planning/configuration.h"
 #include "planning/envelope.h"
+#include "planning/estimator.h"
 #include "planning/planned_pipeline.h"
 #include "planning/query_trace.h"
 
@@ -23,20 +25,34 @@ struct TuningPlan {
     uint32_t replicas = 1;    // at the planned rate
     double scale_factor = 1;  // share of the queries that visit it
     double throughput = 0;    // rows per second of one replica in full batches; above 0
+    // For estimates; no batch sizes: unknown.
+    double price = 0;                     // dollars per hour of a replica
+    std::vector<uint32_t> batch_sizes{};  // ascending, from 1 to `batch` or the first above it
+    std::vector<Duration> durations{};    // by these; above 0, never falls
 
     bool operator==(const Stage&) const = default;
   };
 
   std::string pipeline;
   std::string content{};      // a hash of its pipeline.toml (PipelineSpec::content); empty: unknown
+  LatencyGoal goal{};         // an slo of 0: unknown
   double rate = 0;            // queries per second of the trace; above 0
   Envelope envelope;          // of the trace; at least one window
   std::vector<Stage> stages;  // 1 to kStagesMax; each after those that it waits for
 
+  // It says all that estimate_pipeline() takes.
+  bool can_estimate() const;
+
   bool operator==(const TuningPlan&) const = default;
 };
 
-// REQUIRES: `trace` has a rate. Models and content are left to the caller.
+// What an Estimator needs of the plan: each stage on the plan's kind. `edges`: of the stages.
+// REQUIRES: can_estimate().
+PlannedPipeline estimate_pipeline(const TuningPlan& plan, std::span<const StageEdges> edges);
+// The plan's own, of that pipeline.
+Configuration estimate_configuration(const TuningPlan& plan);
+
+// REQUIRES: `trace` has a rate. Models, content and goal are left to the caller.
 TuningPlan tuning_plan(const PlannedPipeline& pipeline, const Configuration& planned, const QueryTrace& trace);
 
 }  // namespace foliot

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/toml_text.h"
 #include "compiler/bucket_suggestion.h"
 #include "compiler/compiler.h"
 #include "compiler/dimensions.h"

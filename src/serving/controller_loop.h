@@ -6,16 +6,13 @@
 #define FOLIOT_SERVING_CONTROLLER_LOOP_H_
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "controller/controller.h"
-#include "controller/scaled_targets.h"
+#include "controller/wanted_targets.h"
 #include "core/call_label.h"
 #include "core/ports.h"
 #include "platform/event_loop.h"
@@ -95,10 +92,6 @@ class ControllerLoop {
     void handle(Event::JoinDevice& join, TimePoint now);
     void handle(Event::LoseDevice& lose, TimePoint now);
     void handle(Event::SetTargets& set, TimePoint now);
-    void apply_targets(TimePoint now);
-    Targets named_targets();
-    bool can_set(ModelId model, const ModelTarget& target);
-    void report(const std::string& line);
 
     Controller& controller_;
     ActionRoutes& routes_;
@@ -106,10 +99,7 @@ class ControllerLoop {
     CallLabelSink* labels_ = nullptr;
     std::vector<Event::RemoveModel> removals_;
     TargetReport target_report_ = [](const std::string&) {};
-    std::shared_ptr<const NamedTargets> targets_;  // an operator's; null: none were ever set
-    std::optional<ScaledTargets> scaled_;          // autoscalers'; likewise
-    std::map<ModelId, std::string> names_;         // of the models that are there
-    std::set<std::string> reported_;               // lines, since targets were set
+    WantedTargets wanted_{[this](const std::string& line) { target_report_(line); }};
   };
 
   ActionRoutes routes_;

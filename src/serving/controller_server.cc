@@ -19,6 +19,7 @@
 #include "platform/thread.h"
 #include "policies/registry.h"
 #include "serving/pipeline_tuning.h"
+#include "serving/target_file.h"
 #include "serving/task_scaling.h"
 #include "serving/worker_scaling.h"
 #include "transport/link_loop.h"
@@ -55,6 +56,7 @@ class ControllerServer::Parts {
   Status start_task_scaling(const ControllerServerOptions& options, Logger& log);
   Status open_pipeline_tuning(const ControllerServerOptions& options, Logger& log);
   Status start_worker_scaling(const ControllerServerOptions& options, Logger& log);
+  Result<std::vector<WatchedFiles>> watched_files(const ControllerServerOptions& options, Logger& log);
 
   // In the order in which they are made; each uses those before it.
   ControllerMetrics metrics_;
@@ -111,7 +113,7 @@ Status ControllerServer::Parts::start_task_scaling(const ControllerServerOptions
 // Observes; its thread is to be started.
 Status ControllerServer::Parts::open_pipeline_tuning(const ControllerServerOptions& options, Logger& log) {
   if (options.pipeline_tuner.empty() || options.plans.empty()) return Status();
-  FOLIOT_ASSIGN_OR_RETURN(const TunerOptions tuner, find_pipeline_tuner(options.pipeline_tuner));
+  FOLIOT_ASSIGN_OR_RETURN(const TunerMethod tuner, find_pipeline_tuner(options.pipeline_tuner));
   pipeline_tuning_ = std::make_unique<PipelineTuning>(
       PipelineTuningOptions{options.plans, tuner}, tuning_metrics_,
       [this](Targets targets) {
@@ -143,6 +145,23 @@ Status ControllerServer::Parts::start_worker_scaling(const ControllerServerOptio
   return worker_scaling_->start();
 }
 
+Result<std::vector<WatchedFiles>> ControllerServer::Parts::watched_files(const ControllerServerOptions& options,
+                                                                         Logger& log) {
+  std::vector<WatchedFiles> watched = telemetry_->watched(log);
+  std::ranges::move(link_tls_reloads(options.tls, loop_, log), std::back_inserter(watched));
+  if (options.targets.empty()) return watched;
+  FOLIOT_ASSIGN_OR_RETURN(WatchedFiles targets,
+                          use_target_file(
+                              options.targets,
+                              [this](std::shared_ptr<const NamedTargets> named) {
+                                service_.set_targets(std::move(named));
+                                loop_.wake();
+                              },
+                              [&log](const std::string& line) { log.write(Severity::kWarning, line); }));
+  watched.push_back(std::move(targets));
+  return watched;
+}
+
 Status ControllerServer::Parts::start(const ControllerServerOptions& options, Logger& log) {
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning(options, log));
   FOLIOT_ASSIGN_OR_RETURN(telemetry_,
@@ -150,13 +169,13 @@ Status ControllerServer::Parts::start(const ControllerServerOptions& options, Lo
                               options.observation, options.listen,
                               [this] { return metrics_.text() + task_metrics_.text() + tuning_metrics_.text(); }, log));
   observe(options.observation);
+  // Before anything is started: a file may be wrong.
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<WatchedFiles> watched, watched_files(options, log));
+  watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(start_task_scaling(options, log));
   if (pipeline_tuning_ != nullptr) FOLIOT_RETURN_IF_ERROR(pipeline_tuning_->start());
   FOLIOT_ASSIGN_OR_RETURN(port_, loop_.listen(options.listen));
   FOLIOT_RETURN_IF_ERROR(start_worker_scaling(options, log));
-  std::vector<WatchedFiles> watched = telemetry_->watched(log);
-  std::ranges::move(link_tls_reloads(options.tls, loop_, log), std::back_inserter(watched));
-  watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "controller", .nice = kNice}, [this] { loop_.run(); }));
   return Status();

@@ -32,6 +32,7 @@ struct ControllerServerOptions {
   // What follows the arrivals of pipelines that have a plan (serving/pipeline_tuning.h); empty: nothing.
   std::string pipeline_tuner = "by_ratio";
   std::filesystem::path plans;                     // folder of NAME/plan.toml; empty: no pipeline is tuned
+  std::filesystem::path targets;                   // file of what should be of models (serving/target_file.h)
   std::optional<WorkerPoolFile> worker_pools;      // workers that it starts and stops; none: others do
   Duration drain_timeout = Duration::seconds(30);  // of what runs at stop()
   TelemetryOptions observation;

@@ -34,10 +34,12 @@ std::string replicas_of(const std::string& pipeline, const std::vector<PipelineT
 
 }  // namespace
 
-Result<TunerOptions> find_pipeline_tuner(std::string_view name) {
-  if (name == "by_ratio") return TunerOptions::by_ratio();
-  if (name == "printed") return TunerOptions{.rises_to_plan = true};
-  return Status::not_found(fmt::format("there is no tuner '{}' for pipelines; there are by_ratio and printed", name));
+Result<TunerMethod> find_pipeline_tuner(std::string_view name) {
+  if (name == "by_ratio") return TunerMethod(TunerOptions::by_ratio());
+  if (name == "printed") return TunerMethod(TunerOptions{.rises_to_plan = true});
+  if (name == "replan") return TunerMethod(ReplanOptions::of_server());
+  return Status::not_found(
+      fmt::format("there is no tuner '{}' for pipelines; there are by_ratio, printed and replan", name));
 }
 
 PipelineTuning::PipelineTuning(PipelineTuningOptions options, TuningMetrics& metrics, SetTargets set_targets,

@@ -33,13 +33,13 @@
 
 namespace foliot {
 
-// By its name: "by_ratio", which keeps 99 % at least cost, or "printed", as InferLine has it (decision 0124). Errors:
-// kNotFound naming them.
-Result<TunerOptions> find_pipeline_tuner(std::string_view name);
+// By its name: "by_ratio", which keeps 99 % at least cost, "printed", as InferLine has it (decision 0124), or "replan",
+// which estimates (decision 0215). Errors: kNotFound naming them.
+Result<TunerMethod> find_pipeline_tuner(std::string_view name);
 
 struct PipelineTuningOptions {
   std::filesystem::path plans;  // a folder of NAME/plan.toml
-  TunerOptions tuner = TunerOptions::by_ratio();
+  TunerMethod tuner = TunerOptions::by_ratio();
 };
 
 class PipelineTuning : public Observer {

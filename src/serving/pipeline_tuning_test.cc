@@ -145,7 +145,8 @@ TEST_F(PipelineTuningTest, AFolderThatIsNotThereIsNamed) {
   PipelineTuning other(
       {.plans = folder_ / "absent"}, metrics_, [](Targets) {}, [](const std::string&, bool) {});
   EXPECT_THAT(other.open().message(), HasSubstr("foliot_tuning/absent"));
-  EXPECT_THAT(find_pipeline_tuner("best").status().message(), HasSubstr("there are by_ratio and printed"));
+  EXPECT_THAT(find_pipeline_tuner("best").status().message(), HasSubstr("there are by_ratio, printed and replan"));
+  EXPECT_TRUE(std::holds_alternative<ReplanOptions>(*find_pipeline_tuner("replan")));
 }
 
 }  // namespace

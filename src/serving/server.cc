@@ -356,7 +356,7 @@ Status Server::Parts::start_task_scaling(Controller& controller) {
 // Its metrics are there before the port is open.
 Status Server::Parts::open_pipeline_tuning() {
   if (options_.pipeline_tuner.empty()) return Status();
-  FOLIOT_ASSIGN_OR_RETURN(const TunerOptions tuner, find_pipeline_tuner(options_.pipeline_tuner));
+  FOLIOT_ASSIGN_OR_RETURN(const TunerMethod tuner, find_pipeline_tuner(options_.pipeline_tuner));
   pipeline_tuning_ = std::make_unique<PipelineTuning>(
       PipelineTuningOptions{options_.plans.empty() ? options_.repository : options_.plans, tuner}, tuning_metrics_,
       [this](Targets targets) { inbox_.scale(Autoscaler::kPipelines, std::move(targets)); },
@@ -373,20 +373,15 @@ Status Server::Parts::start_pipeline_tuning(Controller& controller) {
   return pipeline_tuning_->start();
 }
 
-// What cannot be used is reported, and what was set before stays.
 Status Server::Parts::watch_targets() {
   if (options_.targets.empty()) return Status();
-  const auto set = [this] {
-    auto targets = read_target_file(options_.targets);
-    if (targets.ok()) inbox_.set_targets(std::make_shared<const NamedTargets>(*std::move(targets)));
-    return targets.status();
-  };
-  FOLIOT_RETURN_IF_ERROR(set());
-  target_watch_ =
-      std::make_unique<FileWatch>(std::vector<WatchedFiles>{{.files = {options_.targets}, .on_change = [this, set] {
-                                                               const Status status = set();
-                                                               if (!status.ok()) options_.on_failure(status.message());
-                                                             }}});
+  FOLIOT_ASSIGN_OR_RETURN(WatchedFiles watched, use_target_file(
+                                                    options_.targets,
+                                                    [this](std::shared_ptr<const NamedTargets> targets) {
+                                                      inbox_.set_targets(std::move(targets));
+                                                    },
+                                                    options_.on_failure));
+  target_watch_ = std::make_unique<FileWatch>(std::vector<WatchedFiles>{std::move(watched)});
   return target_watch_->start(kReloadInterval);
 }
 

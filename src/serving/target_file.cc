@@ -1,10 +1,10 @@
 #include "serving/target_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <vector>
 
+#include "base/toml_text.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 
@@ -31,12 +31,6 @@ Status read_target(TomlReader& reader, NamedTargets& to) {
   return reader.finish();
 }
 
-std::string quoted(const std::vector<std::string>& texts) {
-  std::vector<std::string> all;
-  for (const std::string& text : texts) all.push_back("\"" + text + "\"");
-  return fmt::format("[{}]", fmt::join(all, ", "));
-}
-
 }  // namespace
 
 Result<NamedTargets> read_target_file(const std::filesystem::path& file) {
@@ -48,13 +42,28 @@ Result<NamedTargets> read_target_file(const std::filesystem::path& file) {
   return targets;
 }
 
+Result<WatchedFiles> use_target_file(const std::filesystem::path& file,
+                                     const std::function<void(std::shared_ptr<const NamedTargets>)>& use,
+                                     const std::function<void(const std::string&)>& on_failure) {
+  const auto read = [file, use] {
+    auto targets = read_target_file(file);
+    if (targets.ok()) use(std::make_shared<const NamedTargets>(*std::move(targets)));
+    return targets.status();
+  };
+  FOLIOT_RETURN_IF_ERROR(read());
+  return WatchedFiles{.files = {file}, .on_change = [read, on_failure] {
+                        const Status status = read();
+                        if (!status.ok()) on_failure(status.message());
+                      }};
+}
+
 std::string target_file_text(const NamedTargets& targets) {
   std::string text;
   for (const auto& [model, target] : targets) {
-    text += fmt::format("[[targets]]\nmodels = {}\n", quoted({model}));
+    text += fmt::format("[[targets]]\nmodels = [{}]\n", toml_text(model));
     if (target.copies_least > 0) text += fmt::format("copies_least = {}\n", target.copies_least);
     if (target.copies_most != ModelTarget::kNoLimit) text += fmt::format("copies_most = {}\n", target.copies_most);
-    if (!target.kinds.empty()) text += fmt::format("kinds = {}\n", quoted(target.kinds));
+    if (!target.kinds.empty()) text += fmt::format("kinds = {}\n", toml_texts(target.kinds));
     if (target.batch_most != ModelTarget::kNoLimit) text += fmt::format("batch_most = {}\n", target.batch_most);
     text += "\n";
   }

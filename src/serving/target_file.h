@@ -11,20 +11,25 @@
 #define FOLIOT_SERVING_TARGET_FILE_H_
 
 #include <filesystem>
-#include <map>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "base/status.h"
-#include "core/model_target.h"
+#include "controller/targets.h"
+#include "serving/file_watch.h"
 
 namespace foliot {
-
-// By the names of models; one that is absent is unconstrained.
-using NamedTargets = std::map<std::string, ModelTarget>;
 
 // Errors: kInvalidArgument naming file, line and key; kNotFound. Whether the models and kinds
 // exist is not known here.
 Result<NamedTargets> read_target_file(const std::filesystem::path& file);
+
+// Passes the file's targets to `use` now and, from the thread of a watch, when the file changes. What cannot be used
+// is reported then, and what was passed before stays. Errors: as read_target_file().
+Result<WatchedFiles> use_target_file(const std::filesystem::path& file,
+                                     const std::function<void(std::shared_ptr<const NamedTargets>)>& use,
+                                     const std::function<void(const std::string&)>& on_failure);
 
 // Such a file.
 std::string target_file_text(const NamedTargets& targets);

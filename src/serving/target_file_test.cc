@@ -25,7 +25,8 @@ TEST_F(TargetFileTest, IsReadAsItWasWritten) {
   const NamedTargets written{
       {"a", {.copies_least = 2, .copies_most = 4, .kinds = {"cpu", "container:a"}, .batch_most = 8}},
       {"b", {.copies_most = 0}},
-      {"c", {}}};
+      {"c", {}},
+      {"d \"e\" \\ f\n", {.kinds = {"\"", "\\"}}}};
   const auto targets = read(target_file_text(written));
   ASSERT_TRUE(targets.ok()) << targets.status().message();
   EXPECT_EQ(*targets, written);

@@ -82,6 +82,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
                    "what the scheduler overlap expects of models beside each other: a predictor of `foliot profile`")
       ->type_name("FILE")
       ->default_str("none: one at a time");
+  add_target_flag(*command, server.targets);
   command
       ->add_option("--queued-max", server.controller.queued_max,
                    "requests waiting; beyond that the least urgent one is refused as overload")

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,25 +14,23 @@
 namespace foliot {
 
 Result<NpyArray> read_npy(const std::filesystem::path& path) {
-  const auto error = [&](std::string_view what) {
-    return Status::invalid_argument(fmt::format("{}: {}", path.string(), what));
-  };
   std::ifstream file(path, std::ios::binary);
   if (!file) return Status::not_found(fmt::format("cannot read {}", path.string()));
-  const uint64_t size = std::filesystem::file_size(path);
-  std::vector<std::byte> begin(std::min<uint64_t>(size, kNpyHeaderBytesMax));
-  file.read(reinterpret_cast<char*>(begin.data()), static_cast<std::streamsize>(begin.size()));
-  const Result<NpyHeader> header = parse_npy_header(begin);
+  const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return parse_npy(content, path.string());
+}
+
+Result<NpyArray> parse_npy(std::string_view content, const std::string& name) {
+  const auto error = [&](std::string_view what) { return Status::invalid_argument(fmt::format("{}: {}", name, what)); };
+  const auto bytes = std::as_bytes(std::span(content));
+  const Result<NpyHeader> header = parse_npy_header(bytes.first(std::min<size_t>(bytes.size(), kNpyHeaderBytesMax)));
   if (!header.ok()) return error(header.status().message());
+  const auto elements = bytes.subspan(header->data_offset);
   const uint64_t expected = byte_size(header->type, header->shape);
-  const uint64_t held = size - header->data_offset;
-  if (held != expected)
-    return error(fmt::format("holds {} bytes of elements, not the {} of its shape", held, expected));
-  NpyArray array{.type = header->type, .shape = header->shape, .bytes = std::vector<std::byte>(expected)};
-  file.clear();
-  file.seekg(static_cast<std::streamoff>(header->data_offset));
-  file.read(reinterpret_cast<char*>(array.bytes.data()), static_cast<std::streamsize>(expected));
-  return file ? Result<NpyArray>(std::move(array)) : error("cannot be read");
+  if (elements.size() != expected) {
+    return error(fmt::format("holds {} bytes of elements, not the {} of its shape", elements.size(), expected));
+  }
+  return NpyArray{.type = header->type, .shape = header->shape, .bytes = {elements.begin(), elements.end()}};
 }
 
 Status write_npy(const std::filesystem::path& path, const NpyArray& array) {

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -20,6 +22,8 @@ struct NpyArray {
 // Errors: kNotFound; kInvalidArgument for what is damaged, big-endian, in
 // Fortran's order or of a type that no tensor has. All name the file.
 Result<NpyArray> read_npy(const std::filesystem::path& path);
+// The same of what such a file has; `name` is what errors call it.
+Result<NpyArray> parse_npy(std::string_view content, const std::string& name);
 
 // bfloat16, which NumPy does not know, is written as uint16. Errors: kInternal,
 // naming the file.

@@ -72,6 +72,13 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
       ->default_str("1 for each kind");
 }
 
+void add_target_flag(CLI::App& app, std::filesystem::path& targets) {
+  app.add_option("--targets", targets,
+                 "file with copies, kinds and largest batches of models, as `foliot plan --apply` writes it; read "
+                 "again when it changes")
+      ->type_name("FILE");
+}
+
 void add_tuner_flags(CLI::App& app, const TunerFlags& flags, const std::string& plans_default) {
   const FlagGroup group(app, "Pipelines");
   app.add_option("--plans", flags.plans,
@@ -82,8 +89,10 @@ void add_tuner_flags(CLI::App& app, const TunerFlags& flags, const std::string& 
   app.add_option_function<std::string>(
          "--pipeline-tuner", [&tuner = flags.tuner](const std::string& name) { tuner = name == "none" ? "" : name; },
          "how many copies the models of a planned pipeline have at least: by_ratio (follows the arrivals, by how many "
-         "times those of the plan they are), printed (InferLine's tuner, dearer) or none")
-      ->check(CLI::IsMember({"by_ratio", "printed", "none"}))
+         "times those of the plan they are), printed (InferLine's tuner, dearer), replan (estimates what the last "
+         "minute "
+         "needs) or none")
+      ->check(CLI::IsMember({"by_ratio", "printed", "replan", "none"}))
       ->default_str(flags.tuner);
 }
 

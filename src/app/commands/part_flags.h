@@ -61,6 +61,8 @@ struct TaskFlags {
   std::filesystem::path prices;  // empty: none
 };
 void add_task_flags(CLI::App& app, TaskFlags& flags);
+// The file of what should be of models.
+void add_target_flag(CLI::App& app, std::filesystem::path& targets);
 // How pipelines that have a plan are tuned. `plans_default`: what holds without --plans, for --help.
 struct TunerFlags {
   std::string& tuner;  // empty for none

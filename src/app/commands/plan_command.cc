@@ -14,6 +14,7 @@
 #include "app/commands/flags.h"
 #include "base/units.h"
 #include "config/price_file.h"
+#include "config/toml_file.h"
 #include "pipeline/pipeline_file.h"
 #include "planning/coarse_grained.h"
 #include "planning/cost_curve.h"
@@ -196,7 +197,7 @@ Status apply(const PlanFlags& flags, const Loaded& loaded, const Configuration& 
     if (all.kinds != own.kinds) all.kinds.insert(all.kinds.end(), own.kinds.begin(), own.kinds.end());
   }
   FOLIOT_RETURN_IF_ERROR(write_file("--apply", flags.apply, target_file_text(targets)));
-  fmt::print("{}: targets, for foliot serve --targets\n", flags.apply.string());
+  fmt::print("{}: targets, for foliot serve or foliot controller --targets\n", flags.apply.string());
   return Status();
 }
 
@@ -207,8 +208,13 @@ Status save(const PlanFlags& flags, const Loaded& loaded, const Configuration& c
   }
   TuningPlan plan = tuning_plan(loaded.pipeline, configuration, loaded.trace);
   plan.content = loaded.content;
+  plan.goal = loaded.goal;
   for (size_t i = 0; i < plan.stages.size(); ++i) plan.stages[i].model = loaded.models[i];
-  FOLIOT_RETURN_IF_ERROR(write_file("--save", flags.save, plan_file_text(plan)));
+  const std::string text = plan_file_text(plan);
+  // A folder, which names the pipeline, may have a name that is not UTF-8.
+  const Status readable = parse_toml(text, flags.save.string()).status();
+  if (!readable.ok()) return readable.with_context("--save: the plan could not be read again");
+  FOLIOT_RETURN_IF_ERROR(write_file("--save", flags.save, text));
   fmt::print("{}: the plan, by which a server tunes the pipeline\n", flags.save.string());
   return Status();
 }
@@ -260,7 +266,8 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   command.add_option("--output", flags->output, "Draw the cost over the SLO, as SVG")->type_name("FILE");
   command
       .add_option("--apply", flags->apply,
-                  "Write the plan as targets: `foliot serve --targets FILE` holds to them, and reads them again")
+                  "Write the plan as targets: `foliot serve`, or `foliot controller`, --targets FILE holds "
+                  "to them, and reads them again")
       ->type_name("FILE");
   command
       .add_option("--save", flags->save,

@@ -6,17 +6,22 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/npz_file.h"
 #include "app/commands/overlap_profile.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
+#include "app/commands/sampled_profile.h"
+#include "app/commands/stage_runner.h"
 #include "device/cpu/cpu_device.h"
 #include "pipeline/pipeline_file.h"
+#include "pipeline/resolve.h"
 #include "planning/profile_file.h"
 #include "platform/memory.h"
 #include "repository/compile_process.h"
@@ -38,9 +43,12 @@ constexpr const char* kProfileFooter =
   foliot profile models/animals/pipeline.toml --output profiles.toml
   foliot profile models/animals/pipeline.toml --threads 4 --kind cpu:4 --output wide.toml
 
-The inputs are made up. Where the time depends on them, where a stage is a container, and for the share of the queries
-that visit a stage, log what a server does: foliot plan --from-log. What is compiled stays in the cache. A plan may have
-larger batches than model.toml declares: declare them, or give --batch-sizes.
+The inputs are made up. With sample calls, as numpy.savez() writes them, an array for each input of the pipeline with a
+call a row, it measures what the stages take on these, by P50 and P99, and the share of the calls that visit each; so does
+the log of a server: foliot plan --from-log. A container is started as by a server. What is compiled stays in the cache.
+A plan may have larger batches than model.toml declares: declare them, or give --batch-sizes.
+
+  foliot profile models/animals/pipeline.toml --calls calls.npz --output profiles.toml
 
 With --overlap it takes a repository, and writes the predictor beside the compiled models. Choose the devices as for the
 server, and run nothing else meanwhile. Ctrl-C keeps what was measured: the same command goes on from there.
@@ -58,6 +66,7 @@ struct ProfileFlags {
   std::filesystem::path pipeline;
   std::filesystem::path cache;
   std::filesystem::path output;
+  std::filesystem::path calls;  // sample calls; empty: inputs are made up
   std::vector<uint32_t> batch_sizes{1, 2, 4, 8, 16, 32, 64};
   std::string kind = "cpu";
   uint32_t threads = default_threads();
@@ -80,19 +89,12 @@ class PipelineProfiler {
     FOLIOT_ASSIGN_OR_RETURN(const std::vector<ModelFolder> folders,
                             scan_repository(repository_, ModelConfig(), {}, flags_.cache));
     FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
+    if (!flags_.calls.empty()) return profile_samples(spec, folders);
     StageProfiles profiles;
     for (const StageSpec& stage : spec.stages) {
-      const auto folder = std::ranges::find(folders, stage.model, &ModelFolder::name);
-      Status status =
-          folder == folders.end()
-              ? Status::not_found(fmt::format("there is no model '{}' in '{}'", stage.model, repository_.string()))
-              : folder->status;
-      if (status.ok() && folder->is_container()) {
-        status = Status::invalid_argument(fmt::format(
-            "'{}' is a container: serve the pipeline with --log FOLDER, and plan with --from-log", stage.model));
-      }
-      if (status.ok()) status = add(stage, *folder, profiles);
-      if (!status.ok()) return status.with_context(fmt::format("{}:{}: stage '{}'", spec.file, stage.line, stage.name));
+      Result<const ModelFolder*> folder = find(folders, stage);
+      Status status = folder.ok() ? add(stage, **folder, profiles) : folder.status();
+      if (!status.ok()) return at(spec, stage, status);
     }
     return profiles;
   }
@@ -103,15 +105,62 @@ class PipelineProfiler {
     return device->kind() + " " + device->fingerprint();
   }
 
-  Status add(const StageSpec& stage, const ModelFolder& folder, StageProfiles& to) {
+  static Status at(const PipelineSpec& spec, const StageSpec& stage, const Status& status) {
+    return status.with_context(fmt::format("{}:{}: stage '{}'", spec.file, stage.line, stage.name));
+  }
+
+  Result<const ModelFolder*> find(const std::vector<ModelFolder>& folders, const StageSpec& stage) const {
+    const auto folder = std::ranges::find(folders, stage.model, &ModelFolder::name);
+    if (folder == folders.end()) {
+      return Status::not_found(fmt::format("there is no model '{}' in '{}'", stage.model, repository_.string()));
+    }
+    FOLIOT_RETURN_IF_ERROR(folder->status);
+    return &*folder;
+  }
+
+  Result<Package> compiled(const StageSpec& stage, const ModelFolder& folder) {
     CompileOptions options = folder.config.compile;
     options.batch_sizes = flags_.batch_sizes;
     options.profile_runs = kRuns;
-    FOLIOT_ASSIGN_OR_RETURN(const Package package,
-                            packages_.get(folder.model, options, {.progress = [&](std::string_view step, double share) {
-                                            bar_.show(stage.name, std::string(step), share);
-                                          }}));
+    auto package = packages_.get(folder.model, options, {.progress = [&](std::string_view step, double share) {
+                                   bar_.show(stage.name, std::string(step), share);
+                                 }});
     bar_.clear();
+    return package;
+  }
+
+  // The stages' models are there, each once; the pipeline is run as a server would.
+  Result<StageProfiles> profile_samples(const PipelineSpec& spec, const std::vector<ModelFolder>& folders) {
+    FOLIOT_ASSIGN_OR_RETURN(const auto calls, read_npz(flags_.calls));
+    std::map<std::string, std::unique_ptr<StageRunner>> runners;
+    ModelsByName models;
+    std::vector<StageRunner*> of_stages;
+    for (const StageSpec& stage : spec.stages) {
+      std::unique_ptr<StageRunner>& runner = runners[stage.model];
+      if (runner == nullptr) {
+        auto opened = open(stage, folders);
+        if (!opened.ok()) return at(spec, stage, opened.status());
+        runner = std::move(*opened);
+        models[stage.model] = runner->model();
+      }
+      of_stages.push_back(runner.get());
+    }
+    FOLIOT_ASSIGN_OR_RETURN(const auto served, resolve(spec, models, PipelineId(1)));
+    auto profiles = SampledProfile(*served, std::move(of_stages), bar_).measure(calls, flags_.calls.string());
+    bar_.clear();
+    return profiles;
+  }
+
+  Result<std::unique_ptr<StageRunner>> open(const StageSpec& stage, const std::vector<ModelFolder>& folders) {
+    FOLIOT_ASSIGN_OR_RETURN(const ModelFolder* folder, find(folders, stage));
+    if (folder->is_container()) return run_container_stage(*folder, flags_.batch_sizes);
+    FOLIOT_ASSIGN_OR_RETURN(Package package, compiled(stage, *folder));
+    return run_compiled_stage(*folder, std::move(package), flags_.threads, flags_.kind);
+  }
+
+  Status add(const StageSpec& stage, const ModelFolder& folder, StageProfiles& to) {
+    if (folder.is_container()) return add_container(stage, folder, to);
+    FOLIOT_ASSIGN_OR_RETURN(const Package package, compiled(stage, folder));
     const Program& program = *package.program;
     KindProfile kind{flags_.kind, program.batch_sizes, {{1, {}}}};
     // Of several buckets the longest counts.
@@ -121,6 +170,16 @@ class PipelineProfiler {
       for (size_t i = 0; i < durations.size(); ++i) durations[i] = std::max(durations[i], bucket.seed_exec[i]);
     }
     kind.raise_to_smaller();
+    FOLIOT_RETURN_IF_ERROR(kind.check());
+    to.emplace(stage.name, StageProfile{stage.name, 1, {std::move(kind)}});
+    return Status();
+  }
+
+  // On zeros. A container of several stages is measured once for each.
+  Status add_container(const StageSpec& stage, const ModelFolder& folder, StageProfiles& to) const {
+    FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<StageRunner> runner, run_container_stage(folder, flags_.batch_sizes));
+    const Runnable& runnable = runner->model()->only();
+    KindProfile kind{runnable.kind, runnable.batch_sizes, {{1, runnable.seed_exec.front()}}};
     FOLIOT_RETURN_IF_ERROR(kind.check());
     to.emplace(stage.name, StageProfile{stage.name, 1, {std::move(kind)}});
     return Status();
@@ -171,8 +230,13 @@ void add_profile_command(CLI::App& app, int& exit_code) {
       ->default_str("REPOSITORY/.foliot");
   command.add_option("--output", flags->output, "Write the profiles into this file [standard output]")
       ->type_name("FILE");
+  command
+      .add_option("--calls", flags->calls,
+                  "Sample calls, an .npz with an array for each input of the pipeline and a call a row, in place of "
+                  "inputs that are made up")
+      ->type_name("FILE");
   CLI::Option* const overlap = add_overlap_profile_flags(command, flags->overlap);
-  for (const char* of_stages : {"--batch-sizes", "--kind", "--output"})
+  for (const char* of_stages : {"--batch-sizes", "--kind", "--output", "--calls"})
     overlap->excludes(command.get_option(of_stages));
   command.callback([flags, threads, &exit_code] {
     if (!flags->overlap.models.empty()) {

@@ -88,11 +88,7 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
   const FlagGroup group(app, "Scheduling");
   app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
-  app.add_option(
-         "--targets", options.targets,
-         "file with copies, kinds and largest batches of models, as `foliot plan --apply` writes it; read again "
-         "when it changes")
-      ->type_name("FILE");
+  add_target_flag(app, options.targets);
   add_duration_flag(app, "deadline-margin", options.controller.timing.margin_min,
                     "plan each answer to be ready at least this long before its deadline; more where more is measured");
   add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
