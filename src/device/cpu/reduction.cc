@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "device/cpu/arg_reduce_rows.h"
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
 #include "device/cpu/strided_loop.h"
@@ -181,7 +182,8 @@ class ArgReduceKernel : public Kernel {
       : from_(view.input_index(0)),
         to_(view.output_index()),
         largest_(view.attributes().integer("largest") != 0),
-        last_(view.attributes().integer("select_last") != 0) {
+        last_(view.attributes().integer("select_last") != 0),
+        rows_(find_arg_reduce_rows(largest_, last_)) {
     const Shape& shape = view.input(0).shape;
     const auto axis = static_cast<std::ptrdiff_t>(view.attributes().integer("axis"));
     outer_ = static_cast<int64_t>(element_count(Shape(shape.begin(), shape.begin() + axis)));
@@ -211,10 +213,18 @@ class ArgReduceKernel : public Kernel {
     parallel_for(outer_ * pieces, outer_ * inner_ * extent_, [&](int64_t i) {
       const int64_t first = i % pieces * kTogether, count = std::min(kTogether, inner_ - first);
       const int64_t outer = i / pieces;
-      if (inner_ == 1)
-        to[outer] = best(from + outer * extent_, better);
-      else
-        best_together(from + outer * extent_ * inner_ + first, to + outer * inner_ + first, count, better);
+      const T* row = from + outer * extent_ * inner_ + first;
+      int64_t* result = to + outer * inner_ + first;
+      if constexpr (std::is_same_v<T, float>) {
+        if (inner_ == 1)
+          *result = rows_.row(row, extent_);
+        else
+          rows_.columns(row, extent_, inner_, count, result);
+      } else if (inner_ == 1) {
+        *result = best(row, better);
+      } else {
+        best_together(row, result, count, better);
+      }
     });
   }
 
@@ -251,6 +261,7 @@ class ArgReduceKernel : public Kernel {
 
   TensorIndex from_, to_;
   bool largest_, last_;
+  ArgReduceRows rows_;  // of float32
   int64_t outer_ = 1, extent_ = 1, inner_ = 1;
 };
 
