@@ -10,6 +10,7 @@
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/pooling_rows.h"
 
 namespace foliot {
 namespace {
@@ -84,6 +85,7 @@ class PoolingKernel : public Kernel {
     for (Shape* pads : {&geometry_.pads_begin, &geometry_.pads_end, &geometry_.extra_pads})
       pads->insert(pads->begin(), 3 - pads->size(), 0);
     for (int64_t x = 0; x < destination_shape_[2]; ++x) counts_.push_back(static_cast<float>(window(2, x).counted));
+    if (source_shape_[0] == 1 && destination_shape_[0] == 1 && geometry_.kernel[0] == 1) set_windows();
   }
 
   Status run(Addresses addresses) override {
@@ -91,6 +93,16 @@ class PoolingKernel : public Kernel {
     float* destination = reinterpret_cast<float*>(addresses[destination_]);
     const int64_t in = source_shape_[0] * source_shape_[1] * source_shape_[2];
     const int64_t rows = destination_shape_[0] * destination_shape_[1], width = destination_shape_[2];
+    if (!windows_.rows.empty()) {
+      const PoolingRows::Pool pool_rows = is_maximum() ? rows_.maximum : rows_.average;
+      const int64_t together = planes_ >= kPlanes ? rows : (rows + kPlanes - 1) / kPlanes;
+      const int64_t parts = (rows + together - 1) / together;
+      parallel_for(planes_ * parts, planes_ * (in + rows * width), [&](int64_t i) {
+        const int64_t plane = i / parts, begin = i % parts * together, end = std::min(begin + together, rows);
+        pool_rows(windows_, source + plane * in, begin, end, destination + (plane * rows + begin) * width);
+      });
+      return Status();
+    }
     parallel_for(planes_ * rows, planes_ * (in + rows * width), [&](int64_t row) {
       const float* plane = source + row / rows * in;
       const int64_t z = row % rows / destination_shape_[1], y = row % destination_shape_[1];
@@ -101,6 +113,8 @@ class PoolingKernel : public Kernel {
   }
 
  private:
+  // With fewer planes than this, each is divided among the threads.
+  static constexpr int64_t kPlanes = 16;
   // So many results of a row at a time.
   static constexpr int64_t kTogether = 256;
   // So many neighbours of a row of the input at a time.
@@ -133,6 +147,29 @@ class PoolingKernel : public Kernel {
 
   int64_t offset(size_t d, int64_t position, int64_t step) const {
     return position * geometry_.strides[d] - geometry_.pads_begin[d] + step * geometry_.dilations[d];
+  }
+
+  // For planes whose rows are short enough.
+  void set_windows() {
+    const int64_t extent = (geometry_.kernel[2] - 1) * geometry_.dilations[2] + 1;
+    const int64_t seen = (destination_shape_[2] - 1) * geometry_.strides[2] + extent;
+    windows_ = {.in_width = source_shape_[2],
+                .kernel_width = geometry_.kernel[2],
+                .stride = geometry_.strides[2],
+                .dilation = geometry_.dilations[2],
+                .dilation_down = geometry_.dilations[1],
+                .pad_left = geometry_.pads_begin[2],
+                .padded_width = std::max(seen, geometry_.pads_begin[2] + source_shape_[2]),
+                .rows = {},
+                .counted = counts_};
+    if (windows_.padded_width > PlaneWindows::kPaddedWidthMax) return;
+    const auto depth = static_cast<float>(window(0, 0).counted);
+    for (int64_t y = 0; y < destination_shape_[1]; ++y) {
+      const Window height = window(1, y);
+      windows_.rows.push_back({.first = height.begin < height.end ? offset(1, y, height.begin) : 0,
+                               .count = std::max<int64_t>(height.end - height.begin, 0),
+                               .counted = depth * static_cast<float>(height.counted)});
+    }
   }
 
   bool is_maximum() const { return geometry_.algorithm == dnnl::algorithm::pooling_max; }
@@ -202,6 +239,8 @@ class PoolingKernel : public Kernel {
   int64_t planes_;
   Shape source_shape_, destination_shape_;
   std::vector<float> counts_;  // of the columns of a window
+  PlaneWindows windows_;       // without rows: not used
+  PoolingRows rows_ = find_pooling_rows();
 };
 
 // The source's own layout, or channels last, which is all that kernels for
