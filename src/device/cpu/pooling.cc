@@ -161,14 +161,15 @@ class PoolingKernel : public Kernel {
                 .pad_left = geometry_.pads_begin[2],
                 .padded_width = std::max(seen, geometry_.pads_begin[2] + source_shape_[2]),
                 .rows = {},
-                .counted = counts_};
+                .counted = {}};
     if (windows_.padded_width > PlaneWindows::kPaddedWidthMax) return;
+    for (const float count : counts_) windows_.counted.push_back(std::max(count, 1.0F));
     const auto depth = static_cast<float>(window(0, 0).counted);
     for (int64_t y = 0; y < destination_shape_[1]; ++y) {
       const Window height = window(1, y);
       windows_.rows.push_back({.first = height.begin < height.end ? offset(1, y, height.begin) : 0,
                                .count = std::max<int64_t>(height.end - height.begin, 0),
-                               .counted = depth * static_cast<float>(height.counted)});
+                               .counted = std::max(depth * static_cast<float>(height.counted), 1.0F)});
     }
   }
 

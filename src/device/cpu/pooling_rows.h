@@ -19,14 +19,14 @@ struct PlaneWindows {
   struct Rows {
     int64_t first = 0;  // the first row of the input that the window sees
     int64_t count = 0;  // how many it sees, `dilation_down` apart
-    float counted = 0;  // how many count in an average
+    float counted = 0;  // how many count in an average, or 1
   };
 
   int64_t in_width = 0;
   int64_t kernel_width = 0, stride = 0, dilation = 0, dilation_down = 0;
   int64_t pad_left = 0, padded_width = 0;
   std::vector<Rows> rows;      // of each row of the result
-  std::vector<float> counted;  // of each column of the result: how many columns count in an average
+  std::vector<float> counted;  // of each column of the result: how many columns count in an average, or 1
 };
 
 struct PoolingRows {

@@ -53,12 +53,13 @@ struct Pooling {
       each(height, y, [&](int64_t at) {
         if (rows.count++ == 0) rows.first = at;
       });
-      rows.counted = static_cast<float>(rows.count);
+      rows.counted = static_cast<float>(std::max<int64_t>(rows.count, 1));
       windows.rows.push_back(rows);
     }
     for (int64_t x = 0; x < results(width); ++x) {
       windows.counted.push_back(0);
       each(width, x, [&](int64_t) { ++windows.counted.back(); });
+      windows.counted.back() = std::max(windows.counted.back(), 1.0F);
     }
     return windows;
   }
