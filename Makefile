@@ -103,13 +103,13 @@ test-clang: build-clang ## The unit tests, built by clang
 # Rooms of code that reads bytes from outside, shares memory or counts references, without
 # those that bring servers up; and rooms that have threads.
 ASAN_ROOMS := base logging core platform process trace config access program compiler worker controller \
-  policies_common policies_clockwork policies_foliot policies workload sim transport emulation metrics cluster selection
-TSAN_ROOMS := base platform process worker trace transport frontend cluster serving selection
+  policies_common policies_clockwork policies_foliot policies workload sim transport emulation metrics cluster selection jobs
+TSAN_ROOMS := base platform process worker trace transport frontend cluster serving selection jobs
 empty :=
 tests_of = $(addsuffix _test,$(1))
 # Of those rooms; their corpora are replayed with the tests.
-TSAN_FUZZERS := codec_fuzz http_server_fuzz json_request_fuzz
-ASAN_FUZZERS := bounded_row_fuzz toml_reader_fuzz package_fuzz compiler_fuzz codec_fuzz
+TSAN_FUZZERS := codec_fuzz http_server_fuzz json_request_fuzz job_request_fuzz npy_header_fuzz
+ASAN_FUZZERS := bounded_row_fuzz toml_reader_fuzz package_fuzz compiler_fuzz codec_fuzz job_request_fuzz npy_header_fuzz
 pattern_of = ^($(subst $(empty) ,|,$(strip $(1))))/
 
 .PHONY: test-asan
