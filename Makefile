@@ -22,13 +22,13 @@ help: ## Say what can be made
 	  /^[a-z%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: dependencies ## Watch real predictions being served within their deadlines (6 minutes at first, then 1)
+demo: dependencies ## Watch real predictions being served within their deadlines (12 minutes on two cores at first, then 1)
 	@$(MAKE) --jobs=2 build-server python
 	$(call say,Demo: handwritten digits beside a ResNet-50 under a 50 ms deadline)
 	@$(PYTHON) examples/demo/demo.py --foliot $(FOLIOT) --output out
 
 .PHONY: test
-test: build python ## Run every test: checks, unit tests, end-to-end tests (15 minutes at most)
+test: build python ## Run every test: checks, unit tests, end-to-end tests (half an hour and more, on two cores, at first)
 	@$(MAKE) check-built
 	$(call say,Unit tests)
 	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress --output-junit $(REPORTS)/unit.xml
