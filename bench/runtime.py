@@ -57,6 +57,8 @@ class FoliotSide:
 
     def __init__(self, package, threads):
         runner = pathlib.Path(foliot_binary()).with_name("runtime_runner")
+        if not runner.exists():
+            sys.exit(f"error: there is no {runner}: cmake --build build/release --target runtime_runner")
         self.process = subprocess.Popen([runner, package, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
         parts = [number / 1e9 for number in self.numbers()]
