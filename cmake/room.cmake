@@ -42,6 +42,8 @@ function(foliot_room room)
     add_library(${target} STATIC ${units} ${ROOM_ALONE})
     foliot_compile_options(${target})
     foliot_optimize(${target} "${ROOM_OPTIMIZE}")
+    foliot_precompile(${target} "${ROOM_OPTIMIZE}" LIBRARIES ${libraries})
+    set_source_files_properties(${ROOM_ALONE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)
@@ -60,6 +62,7 @@ function(foliot_room room)
       set(ROOM_OPTIMIZE_TESTS -O1)
     endif()
     foliot_optimize(${name}_test ${ROOM_OPTIMIZE_TESTS})
+    foliot_precompile(${name}_test ${ROOM_OPTIMIZE_TESTS} TESTS LIBRARIES ${libraries})
     target_link_libraries(${name}_test PRIVATE ${target} ${tests_include} ${libraries}
       GTest::gtest GTest::gmock GTest::gtest_main)
     gtest_discover_tests(${name}_test TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60
@@ -170,7 +173,7 @@ function(foliot_compile_options target)
     # g++ 12 reports these inside the standard library's own templates, where nothing is
     # wrong. What is not initialised is found by clang, with -Wall and in tools/lint.
     target_compile_options(${target} PRIVATE
-      -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
+      -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
   endif()
   if(FOLIOT_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${FOLIOT_SANITIZE} -fno-sanitize-recover=all)
