@@ -167,6 +167,11 @@ test-torch-containers: python ## The adapter of PyTorch for containers, with tor
 	@tools/python-environment torch
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests/torch_containers.py
 
+.PHONY: test-gpu
+test-gpu: build python ## Containers on a GPU, with torch (minutes; 6 GiB; wants one of NVIDIA's GPUs)
+	@tools/python-environment torch
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests/gpu_containers.py
+
 .PHONY: test-spark
 test-spark: build python ## Retraining of a personal model on Spark, local[2], 200,000 ratings (minutes; Java, 900 MB of packages)
 	@tools/install-dependencies openjdk-17-jre-headless

@@ -61,6 +61,12 @@ constexpr const char* kNetwork[] = {
     "/etc/services", "/etc/protocols", "/etc/ca-certificates", "/etc/ssl",           "/etc/pki",
 };
 constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"};
+// What every user of NVIDIA's driver opens, beside the device of its GPU, and reads.
+constexpr const char* kGpuDevices[] = {"/dev/nvidiactl", "/dev/nvidia-uvm"};
+constexpr const char* kGpuFiles[] = {"/proc/devices", "/proc/driver/nvidia", "/proc/sys/vm/mmap_min_addr",
+                                     "/sys/bus/pci/devices", "/sys/devices"};
+// Its library names its threads there, and takes a refusal for the end ("OS call failed").
+constexpr const char* kOwnThreads = "/proc/self/task";
 constexpr const char* kLoaders[] = {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
                                     "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"};
 
@@ -134,7 +140,22 @@ Result<Interpreter> ask_interpreter(const std::string& name) {
                                               escaped(complained.substr(0, 512))));
 }
 
-ProgramConfinement confinement_of(const ContainerLaunch& launch, const Interpreter& interpreter) {
+Result<std::vector<path>> gpu_devices(const std::vector<uint32_t>& gpus) {
+  if (gpus.empty()) return std::vector<path>();
+  std::vector<path> devices(std::begin(kGpuDevices), std::end(kGpuDevices));
+  for (const uint32_t gpu : gpus) devices.emplace_back(fmt::format("/dev/nvidia{}", gpu));
+  for (const path& device : devices) {
+    std::error_code ignored;
+    if (std::filesystem::exists(device, ignored)) continue;
+    return Status::not_found(
+        fmt::format("'gpus' in [container] needs {}, which does not exist: `foliot devices` lists "
+                    "this machine's GPUs, `nvidia-modprobe -u -c N` makes the devices of GPU N",
+                    device.string()));
+  }
+  return devices;
+}
+
+Result<ProgramConfinement> confinement_of(const ContainerLaunch& launch, const Interpreter& interpreter) {
   ProgramConfinement confinement{.readable = those_there(kSystem),
                                  .executable = those_there(kLoaders),
                                  .changeable = {launch.temporary},
@@ -149,6 +170,11 @@ ProgramConfinement confinement_of(const ContainerLaunch& launch, const Interpret
   add(interpreter.folders);
   add(launch.readable);
   if (launch.network) add(those_there(kNetwork));
+  FOLIOT_ASSIGN_OR_RETURN(confinement.controlled, gpu_devices(launch.gpus));
+  if (!launch.gpus.empty()) {
+    add(those_there(kGpuFiles));
+    confinement.devices.emplace_back(kOwnThreads);
+  }
   confinement.executable.push_back(interpreter.program);
   return confinement;
 }
@@ -178,12 +204,18 @@ Status become_container(std::string_view input) {
   if (::dup2(nothing.number(), STDIN_FILENO) < 0 || ::chdir(launch.folder.c_str()) != 0) {
     return Status::not_found(fmt::format("cannot enter {}: {}", launch.folder.string(), error_text(errno)));
   }
-  FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine_program(confinement_of(launch, interpreter)));
+  FOLIOT_ASSIGN_OR_RETURN(const ProgramConfinement confinement, confinement_of(launch, interpreter));
+  FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine_program(confinement));
   for (const std::string& what : unconfined) std::cerr << "the container is not fully confined: " << what << std::endl;
   std::array<const char*, 5> command{interpreter.program.c_str(), "-m", launch.module.c_str(), launch.folder.c_str(),
                                      nullptr};
   ::execve(command[0], const_cast<char**>(command.data()), environ);  // NOLINT: execve's type
   return Status::internal(fmt::format("cannot run {}: {}", interpreter.program.string(), error_text(errno)));
+}
+
+bool read_number(std::string_view text, auto& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
 }
 
 void append(std::string& text, std::string_view key, std::string_view value) {
@@ -203,6 +235,7 @@ std::string encode_launch(const ContainerLaunch& launch) {
   append(text, "cores", to_string(launch.cores));
   append(text, "memory_bytes", fmt::to_string(launch.memory_bytes));
   append(text, "network", launch.network ? "1" : "0");
+  for (const uint32_t gpu : launch.gpus) append(text, "gpu", fmt::to_string(gpu));
   return text;
 }
 
@@ -232,8 +265,9 @@ Result<ContainerLaunch> decode_launch(std::string_view text) {
       if (!cores.ok()) return wrong;
       launch.cores = *std::move(cores);
     } else if (key == "memory_bytes") {
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), launch.memory_bytes);
-      if (error != std::errc() || end != value.data() + value.size()) return wrong;
+      if (!read_number(value, launch.memory_bytes)) return wrong;
+    } else if (key == "gpu") {
+      if (!read_number(value, launch.gpus.emplace_back())) return wrong;
     } else if (key == "network" && (value == "0" || value == "1")) {
       launch.network = value == "1";
     } else {

@@ -34,6 +34,7 @@ struct ContainerLaunch {
   CoreSet cores{};  // empty: any
   uint64_t memory_bytes = 0;
   bool network = false;
+  std::vector<uint32_t> gpus{};
 
   bool operator==(const ContainerLaunch&) const = default;
 };

@@ -214,6 +214,10 @@ TEST_F(ContainerLaunchTest, WhatCannotBeLaunchedIsNamed) {
   status = start();
   EXPECT_NE(status.message().find("/no/such/folder"), std::string::npos) << status.message();
   options_.readable.clear();
+  options_.gpus = {127};
+  status = start();
+  EXPECT_NE(status.message().find("'gpus' in [container] needs /dev/nvidia"), std::string::npos) << status.message();
+  options_.gpus.clear();
   options_.package = folder_ / "model";
   status = start();
   EXPECT_NE(status.message().find("foliot"), std::string::npos) << status.message();
@@ -227,13 +231,14 @@ TEST(ContainerLaunchTextTest, IsReadAsItWasWritten) {
                                .readable = {"/one", "/two"},
                                .cores = {0, 2, 3},
                                .memory_bytes = uint64_t{1} << 40,
-                               .network = true};
+                               .network = true,
+                               .gpus = {0, 7}};
   const auto decoded = decode_launch(encode_launch(launch));
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(*decoded, launch);
   for (const std::string& wrong :
        {std::string(), std::string("python=x"), std::string("pyth=x\0", 7), std::string("network=2\0", 10),
-        std::string("memory_bytes=x\0", 15), std::string("cores=3-1\0", 10)}) {
+        std::string("memory_bytes=x\0", 15), std::string("gpu=-1\0", 7), std::string("cores=3-1\0", 10)}) {
     EXPECT_FALSE(decode_launch(wrong).ok());
   }
 }

@@ -26,6 +26,8 @@ struct ContainerOptions {
   CoreSet cores{};            // that it runs on; empty: any
   uint64_t memory_bytes = 0;  // 0: no limit
   bool network = false;
+  // The GPUs that it may use, of NVIDIA's driver: N is /dev/nvidiaN.
+  std::vector<uint32_t> gpus{};
   std::vector<std::filesystem::path> readable{};  // further files and folders; absolute
   bool trust_pickle = false;
   // Until its description is received. Imports of large frameworks take ten seconds from

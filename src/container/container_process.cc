@@ -59,7 +59,8 @@ ChildOptions child_options(const ContainerOptions& options, const TemporaryFolde
                                .readable = options.readable,
                                .cores = options.cores,
                                .memory_bytes = options.memory_bytes,
-                               .network = options.network};
+                               .network = options.network,
+                               .gpus = options.gpus};
   return {.command = options.launcher,
           .environment = container_environment(options, temporary.path()),
           .input = encode_launch(launch),

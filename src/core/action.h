@@ -42,6 +42,7 @@ struct BatchRow {
 // Those of one EXEC, in place, so that sending an action allocates nothing.
 class BatchRows : public BoundedArray<BatchRow, kBatchSizeMax> {
  public:
+  BatchRows() {}  // NOLINT(modernize-use-equals-default): `= default` would clear all 10 kB in each Action{}
   using Row = BatchRow;
 };
 
@@ -49,7 +50,7 @@ class BatchRows : public BoundedArray<BatchRow, kBatchSizeMax> {
 // batches are of stages with conditions, most of these are empty, and copied at no cost.
 class RowConditions {
  public:
-  RowConditions() = default;
+  RowConditions() {}  // NOLINT(modernize-use-equals-default): as of BatchRows
   RowConditions(std::initializer_list<ConditionSet> held) {
     for (const ConditionSet conditions : held) set(held_.size(), conditions);
   }

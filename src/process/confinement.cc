@@ -138,6 +138,7 @@ Result<bool> restrict_files(const ProgramConfinement& confinement) {
   FOLIOT_RETURN_IF_ERROR(allow(confinement.executable, Landlock::Access::kExecute));
   FOLIOT_RETURN_IF_ERROR(allow(confinement.changeable, Landlock::Access::kChange));
   FOLIOT_RETURN_IF_ERROR(allow(confinement.devices, Landlock::Access::kReadWrite));
+  FOLIOT_RETURN_IF_ERROR(allow(confinement.controlled, Landlock::Access::kControl));
   return landlock->enforce();
 }
 
@@ -255,8 +256,17 @@ std::optional<std::string> restrict_system_calls(const ProgramConfinement& confi
   allow_opening(filter, files_restricted);
   filter.allow("kill", {equals(0, static_cast<uint64_t>(::getpid()))});
   filter.allow("arch_prctl", {equals(0, kSetThreadArea)});
-  for (const uint64_t request : {FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, TCGETS, TIOCGWINSZ}) {
-    filter.allow("ioctl", {equals(1, request)});
+  if (!confinement.controlled.empty()) {
+    filter.allow("ioctl");  // of other devices, which it cannot open, only Landlock knows
+    // CUDA's library listens on a socket of its own, and fails without. No server is reached by that.
+    constexpr uint64_t kTypeWithoutFlags = 0xf;
+    filter.allow("socket", {equals(0, AF_UNIX), {.argument = 1, .mask = kTypeWithoutFlags, .value = SOCK_SEQPACKET}});
+    filter.allow("bind");
+    filter.allow("listen");
+  } else {
+    for (const uint64_t request : {FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, TCGETS, TIOCGWINSZ}) {
+      filter.allow("ioctl", {equals(1, request)});
+    }
   }
   // Newer calls that the C library replaces by older ones where they do not exist.
   for (const char* name : {"openat2", "fchmodat2", "epoll_pwait2"}) filter.refuse(name, ENOSYS);

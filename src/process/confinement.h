@@ -40,7 +40,8 @@ struct ProgramConfinement {
   std::vector<std::filesystem::path> readable;    // files and folders
   std::vector<std::filesystem::path> executable;  // the program's file, and its dynamic loader's
   std::vector<std::filesystem::path> changeable;  // folders whose files it may read, write, make and remove
-  std::vector<std::filesystem::path> devices;     // read and written
+  std::vector<std::filesystem::path> devices;  // and other files, or a folder's: those that exist are read and written
+  std::vector<std::filesystem::path> controlled;  // devices: read, written, and their drivers sent requests (ioctl)
   uint64_t memory_bytes = 0;                      // of its own data (RLIMIT_DATA); 0: no limit
   uint64_t file_bytes = 0;                        // of a file that is written; 0: no limit
   bool network = false;                           // IPv4 and IPv6
@@ -48,7 +49,8 @@ struct ProgramConfinement {
 
 // Confines the calling process and the program that it executes, and returns what was
 // not available ("no ..."). Afterwards: files only as `confinement` has them, no other
-// process, no signal to one, no sockets but pairs (unless `network`), no memory but the
+// process, no signal to one, no sockets but pairs (unless `network`; with `controlled`, also ones of
+// packets between local processes, which can be listened on but not connected), no memory but the
 // program's own and what it was given, no privilege, no core dump; first to be killed when the machine is
 // out of memory; ends with the thread that started it. Where there is no Landlock, it writes no
 // file at all. The limit is one of data, not of addresses, of which frameworks reserve

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -227,6 +229,33 @@ TEST_F(ProgramConfinementTest, DevicesAreWritten) {
   const auto writes = [] { return ::open("/dev/null", O_WRONLY) >= 0; };
   expect_program(kCould, writes, {.devices = {"/dev/null"}});
   expect_program(kCouldNot, writes);
+}
+
+TEST_F(ProgramConfinementTest, DriversOfNamedDevicesGetRequests) {
+  // /dev/null's driver knows no request, and says so once one reaches it.
+  const auto requests = [] { return ::ioctl(::open("/dev/null", O_RDWR), _IO('F', 1)) != 0 && errno == ENOTTY; };
+  expect_program(kCould, requests, {.controlled = {"/dev/null"}});
+  expect_program(kCouldNot, requests, {.devices = {"/dev/null"}});
+}
+
+// As CUDA's library does.
+TEST_F(ProgramConfinementTest, WithNamedDevicesItListensButDoesNotConnect) {
+  constexpr int type = SOCK_SEQPACKET | SOCK_CLOEXEC;
+  const auto listens = [] {
+    const sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+    const int socket = ::socket(AF_UNIX, type, 0);
+    return ::bind(socket, reinterpret_cast<const sockaddr*>(&name), sizeof(sa_family_t)) == 0 &&
+           ::listen(socket, 1) == 0;
+  };
+  const auto connects = [] {
+    const sockaddr_un name{.sun_family = AF_UNIX, .sun_path = "/no/such/server"};
+    return ::connect(::socket(AF_UNIX, type, 0), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 ||
+           errno != EPERM;
+  };
+  expect_program(kCould, listens, {.controlled = {"/dev/null"}});
+  expect_program(kCouldNot, connects, {.controlled = {"/dev/null"}});
+  expect_program(kCouldNot, [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0; }, {.controlled = {"/dev/null"}});
+  expect_program(kCouldNot, listens, {.devices = {"/dev/null"}});
 }
 
 TEST_F(ProgramConfinementTest, HasNoOtherProcessAndANetworkIfItMay) {

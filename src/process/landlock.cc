@@ -28,7 +28,7 @@ struct [[gnu::packed]] LandlockPath {
 
 constexpr uint64_t kExecute = 1 << 0, kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadFolder = 1 << 3;
 constexpr uint64_t kRemove = 3 << 4, kMakeFolder = 1 << 7, kMakeFile = 1 << 8, kMakeLink = 1 << 12;
-constexpr uint64_t kMove = 1 << 13, kTruncate = 1 << 14;
+constexpr uint64_t kMove = 1 << 13, kTruncate = 1 << 14, kControlDevice = 1 << 15;
 constexpr uint64_t kOfFolders = kReadFolder | kRemove | kMakeFolder | kMakeFile | kMakeLink | kMove;
 
 // What each version can forbid.
@@ -37,9 +37,9 @@ LandlockRules rules_of(int version) {
   rules.files = (1 << 13) - 1;
   if (version >= 2) rules.files |= kMove;  // moving files between folders
   if (version >= 3) rules.files |= kTruncate;
-  if (version >= 4) rules.network = 3;       // TCP: bind and connect
-  if (version >= 5) rules.files |= 1 << 15;  // controlling devices
-  if (version >= 6) rules.scopes = 3;        // abstract sockets and signals of others
+  if (version >= 4) rules.network = 3;  // TCP: bind and connect
+  if (version >= 5) rules.files |= kControlDevice;
+  if (version >= 6) rules.scopes = 3;  // abstract sockets and signals of others
   return rules;
 }
 
@@ -51,6 +51,7 @@ uint64_t rights_of(Landlock::Access access) {
     case Landlock::Access::kExecute: return kReadFile | kExecute;
     case Landlock::Access::kChange: return kReadFile | kWriteFile | kTruncate | kOfFolders;
     case Landlock::Access::kReadWrite: return kReadFile | kWriteFile | kTruncate;
+    case Landlock::Access::kControl: return kReadFile | kWriteFile | kControlDevice;
   }
   return 0;
 }

@@ -22,7 +22,8 @@ class Landlock {
     kRead,       // a file, or all files of a folder
     kExecute,    // and read it
     kChange,     // read, write, make and remove files and folders below a folder
-    kReadWrite,  // a file that exists, a device
+    kReadWrite,  // a file that exists, a device, or all of a folder
+    kControl,    // a device: read, write, and requests to its driver (ioctl)
   };
 
   // Nothing can be reached, until allow(). `network`: TCP stays as it is. nullopt: this kernel

@@ -19,6 +19,12 @@ class ContainerReader {
     const auto* table = node.as_table();
     if (table == nullptr) return error(node, "'container' must be a table: [container]");
     for (const auto& [key, value] : *table) FOLIOT_RETURN_IF_ERROR(read_key(key.str(), value));
+    const auto visible = config_.environment.find("CUDA_VISIBLE_DEVICES");
+    if (config_.gpus.empty() && visible != config_.environment.end() && !visible->second.empty()) {
+      return error(node,
+                   "CUDA_VISIBLE_DEVICES alone lets a container use no GPU: give 'gpus' in [container], "
+                   "e.g. gpus = [0]; the code then sees these, from 0 on");
+    }
     return std::move(config_);
   }
 
@@ -34,14 +40,16 @@ class ContainerReader {
     if (key == "cores") return read_cores(value);
     if (key == "memory") return read_memory(value);
     if (key == "network") return read_flag(key, value, config_.network);
+    if (key == "gpus") return read_gpus(value);
     if (key == "readable") return read_readable(value);
     if (key == "trust_pickle") return read_flag(key, value, config_.trust_pickle);
     if (key == "start_timeout") return read_start_timeout(value);
     if (key == "environment") return read_environment(value);
-    return error(value, fmt::format("unknown key '{}' in [container]; known are python, replicas, batch_size_max, "
-                                    "cores, memory, network, readable, trust_pickle, start_timeout, and the table "
-                                    "[container.environment]",
-                                    key));
+    return error(value,
+                 fmt::format("unknown key '{}' in [container]; known are python, replicas, batch_size_max, "
+                             "cores, memory, network, gpus, readable, trust_pickle, start_timeout, and the table "
+                             "[container.environment]",
+                             key));
   }
 
   Status read_python(const toml::node& value) {
@@ -88,6 +96,25 @@ class ContainerReader {
     const auto bytes = text == nullptr ? Status::invalid_argument("") : parse_bytes(text->get());
     if (!bytes.ok() || *bytes == 0) return error(value, "'memory' must be an amount in quotes, e.g. \"4GiB\"");
     config_.memory_bytes = *bytes;
+    return Status();
+  }
+
+  Status read_gpus(const toml::node& value) {
+    const auto* array = value.as_array();
+    if (array == nullptr)
+      return error(value, "'gpus' must be a list of numbers, e.g. [0]; `foliot devices` lists them");
+    config_.gpus.clear();
+    for (const auto& element : *array) {
+      const auto* number = element.as_integer();
+      if (number == nullptr || number->get() < 0 || number->get() >= kGpusMax) {
+        const std::string given = number == nullptr ? "" : fmt::format(", and one is {}", number->get());
+        return error(element, fmt::format("each of 'gpus' must be a whole number from 0 to {}{}", kGpusMax - 1, given));
+      }
+      config_.gpus.push_back(static_cast<uint32_t>(number->get()));
+    }
+    std::ranges::sort(config_.gpus);
+    const auto twice = std::ranges::adjacent_find(config_.gpus);
+    if (twice != config_.gpus.end()) return error(value, fmt::format("'gpus' has {} twice", *twice));
     return Status();
   }
 

@@ -19,6 +19,7 @@
 namespace foliot {
 
 inline constexpr uint32_t kReplicasMax = 64;  // of one model
+inline constexpr uint32_t kGpusMax = 128;     // of one machine, as CUDA has it
 
 struct ContainerConfig {
   std::string python = "python3";                  // a name in PATH, or a path that begins with '/'
@@ -27,6 +28,7 @@ struct ContainerConfig {
   CoreSet cores;                                   // on which all replicas run; empty: on any
   std::optional<uint64_t> memory_bytes;            // of one replica; nullopt: no limit
   bool network = false;                            // whether it may reach the network
+  std::vector<uint32_t> gpus;                      // that it may use, ascending; N is /dev/nvidiaN
   std::vector<std::filesystem::path> readable;     // further files and folders that it may read; absolute
   bool trust_pickle = false;                       // whether files that can run any code when read are read
   Duration start_timeout = Duration::seconds(60);  // until it has read its model

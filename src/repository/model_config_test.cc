@@ -59,7 +59,7 @@ TEST_F(ModelConfigTest, ReadsAContainer) {
   const auto config = read(
       "[container]\npython = \"/usr/bin/python3\"\nreplicas = 3\nbatch_size_max = 8\ncores = \"2,4-5\"\nmemory = "
       "\"1GiB\"\n"
-      "network = true\nreadable = [\"/data\", \"/more\"]\ntrust_pickle = true\nstart_timeout = \"5s\"\n"
+      "network = true\ngpus = [1, 0]\nreadable = [\"/data\", \"/more\"]\ntrust_pickle = true\nstart_timeout = \"5s\"\n"
       "[container.environment]\nA = \"1\"\nB = \"\"\n");
   ASSERT_TRUE(config.ok()) << config.status().message();
   const ContainerConfig wanted{.python = "/usr/bin/python3",
@@ -68,6 +68,7 @@ TEST_F(ModelConfigTest, ReadsAContainer) {
                                .cores = {2, 4, 5},
                                .memory_bytes = uint64_t{1} << 30,
                                .network = true,
+                               .gpus = {0, 1},
                                .readable = {"/data", "/more"},
                                .trust_pickle = true,
                                .start_timeout = Duration::seconds(5),
@@ -87,6 +88,10 @@ TEST_F(ModelConfigTest, NamesWhatIsWrongWithAContainer) {
   expect_error(table + "cores = \"\"", "2", "names no core");
   expect_error(table + "memory = 5", "2", "an amount in quotes");
   expect_error(table + "network = \"no\"", "2", "true or false");
+  expect_error(table + "gpus = 0", "2", "'gpus' must be a list of numbers, e.g. [0]");
+  expect_error(table + "gpus = [128]", "2", "from 0 to 127, and one is 128");
+  expect_error(table + "gpus = [1, 0, 1]", "2", "'gpus' has 1 twice");
+  expect_error(table + "environment = {CUDA_VISIBLE_DEVICES = \"0\"}", "1", "give 'gpus' in [container]");
   expect_error(table + "readable = [\"data\"]", "2", "begins with '/'");
   expect_error(table + "start_timeout = \"0s\"", "2", "above zero");
   expect_error(table + "[container.environment]\nA = 1", "3", "a text as its value");

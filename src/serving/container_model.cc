@@ -25,6 +25,7 @@ std::string fingerprint(const ContainerConfig& config) {
                                  config.batch_size_max.value_or(0), config.memory_bytes.value_or(0), config.network,
                                  config.trust_pickle, config.start_timeout.nanoseconds());
   text += to_string(config.cores) + "\n";
+  for (const uint32_t gpu : config.gpus) text += fmt::format("gpu {}\n", gpu);
   for (const fs::path& path : config.readable) text += path.string() + "\n";
   for (const auto& [name, value] : config.environment) text += fmt::format("{}={}\n", name, value);
   return text;
@@ -46,6 +47,7 @@ Result<ContainerOptions> container_options(const ModelFolder& folder, const std:
                            .cores = config.cores,
                            .memory_bytes = config.memory_bytes.value_or(0),
                            .network = config.network,
+                           .gpus = config.gpus,
                            .readable = config.readable,
                            .trust_pickle = config.trust_pickle,
                            .start_timeout = config.start_timeout,

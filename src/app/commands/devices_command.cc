@@ -65,7 +65,7 @@ Status print_gpus() {
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<Gpu> gpus, driver->gpus());
   if (gpus.empty()) return Status::unavailable("NVIDIA's driver finds none");
   for (const Gpu& gpu : gpus) print_gpu(gpu);
-  fmt::print("\nGPUs are listed only: this version runs models on the CPU.\n");
+  fmt::print("\nContainers use GPUs: gpus = [0] in their model.toml. Compiled models run on the CPU.\n");
   return {};
 }
 
