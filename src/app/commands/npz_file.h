@@ -11,7 +11,7 @@
 
 namespace foliot {
 
-// Errors: kNotFound; kInvalidArgument for what is damaged, larger than 4 GB, or read_npy()'s of one array. All name
+// Errors: kNotFound; kInvalidArgument for what is damaged, or read_npy()'s of one array. All name
 // the file and, of what is in it, the array.
 Result<std::map<std::string, NpyArray>> read_npz(const std::filesystem::path& path);
 
