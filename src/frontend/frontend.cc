@@ -58,6 +58,7 @@ GrpcServerOptions grpc_options(const FrontendOptions& options) {
           .idle_timeout = options.idle_timeout,
           .request_timeout = options.request_timeout,
           .requests_in_flight_max = options.requests_in_flight_max,
+          .threads = options.grpc_threads,
           .repository_api = !options.admin_port,
           .tls = options.tls};
 }

@@ -39,6 +39,7 @@ struct FrontendOptions {
   uint16_t http_port = 8000;  // 0: any free one, see Frontend::http_port()
   uint16_t grpc_port = 8001;
   uint16_t metrics_port = 8002;
+  uint32_t grpc_threads = 1;           // that read and answer calls
   std::string metrics_address;         // empty: `address`
   std::optional<uint16_t> admin_port;  // of the repository API; nullopt: with all else
   std::string admin_address = "127.0.0.1";

@@ -78,10 +78,11 @@ class UnaryCall final : public GrpcCall {
 }  // namespace
 
 struct GrpcServer::State {
-  State(GrpcServerOptions given, const ProtocolParts& given_parts, std::function<TimePoint()> now);
+  State(GrpcServerOptions given, const ProtocolParts& given_parts, const std::function<TimePoint()>& now);
 
   Status start();
   void stop();
+  std::unordered_map<uint16_t, Turn> calling_ports();
 
   // Serves a method whose answer is there at once, handle(request, response), to keys
   // with the scope; without a scope, to every caller.
@@ -116,21 +117,39 @@ struct GrpcServer::State {
   PersonalProtocol personal;
   ApplicationsProtocol applications;
   GrpcCalls calls;
+  std::vector<std::unique_ptr<GrpcCalls>> more_calls;  // inferences alone
   std::unique_ptr<grpc::Server> server;
   GrpcAcceptor acceptor;
-  std::thread thread;
+  std::vector<std::thread> threads;  // of calls, then of more_calls
 };
 
-GrpcServer::State::State(GrpcServerOptions given, const ProtocolParts& given_parts, std::function<TimePoint()> now)
+GrpcServer::State::State(GrpcServerOptions given, const ProtocolParts& given_parts,
+                         const std::function<TimePoint()>& now)
     : options(std::move(given)),
       parts(given_parts),
       tls(options.tls ? std::make_shared<GrpcCredentials>(*options.tls) : nullptr),
-      calls(parts, std::move(now), options.requests_in_flight_max),
+      calls(parts, now, options.requests_in_flight_max),
       acceptor({.connections_max = options.connections_max,
                 .idle_timeout = options.idle_timeout,
                 .request_timeout = options.request_timeout,
                 .now = [this] { return calls.now(); },
-                .calling_ports = [this] { return calls.calling_ports(); }}) {}
+                .calling_ports = [this] { return calling_ports(); }}) {
+  FOLIOT_CHECK(options.threads > 0);
+  while (more_calls.size() + 1 < options.threads) {
+    more_calls.push_back(std::make_unique<GrpcCalls>(parts, now, options.requests_in_flight_max));
+  }
+}
+
+std::unordered_map<uint16_t, Turn> GrpcServer::State::calling_ports() {
+  std::unordered_map<uint16_t, Turn> ports = calls.calling_ports();
+  for (const auto& more : more_calls) {
+    for (const auto& [client, turn] : more->calling_ports()) {
+      Turn& known = ports.try_emplace(client, turn).first->second;
+      known = std::max(known, turn);
+    }
+  }
+  return ports;
+}
 
 template <typename Request, typename Response, typename Accept, typename Handle>
 void GrpcServer::State::serve_later(Accept accept, Handle handle, std::optional<Scope> scope) {
@@ -347,6 +366,7 @@ Status GrpcServer::State::start() {
   builder.RegisterService(&personal);
   builder.RegisterService(&applications);
   calls.use(builder.AddCompletionQueue());
+  for (const auto& more : more_calls) more->use(builder.AddCompletionQueue());
   server = builder.BuildAndStart();
   FOLIOT_CHECK(server != nullptr);
   serve_server_methods();
@@ -356,27 +376,32 @@ Status GrpcServer::State::start() {
   serve_settings();
   serve_health();
   serve_inferences(protocol, calls);
+  for (const auto& more : more_calls) serve_inferences(protocol, *more);
   serve_personal_models(personal, calls);
   serve_feedback(applications, calls);
-  thread = std::thread([this] {
+  const auto run = [](GrpcCalls& served) {
     pthread_setname_np(pthread_self(), "foliot-grpc");
-    calls.run();
-  });
+    served.run();
+  };
+  threads.emplace_back(run, std::ref(calls));
+  for (const auto& more : more_calls) threads.emplace_back(run, std::ref(*more));
   acceptor.start(std::move(connections));
   return Status::ok_status();
 }
 
 void GrpcServer::State::stop() {
   acceptor.stop();
-  if (!thread.joinable()) return;
+  if (threads.empty()) return;
   server->Shutdown(std::chrono::system_clock::now() +
                    std::chrono::nanoseconds(kFrontendTimeouts.stop_grace.nanoseconds()));
   calls.shut_down();
-  thread.join();
+  for (const auto& more : more_calls) more->shut_down();
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
 }
 
-GrpcServer::GrpcServer(GrpcServerOptions options, const ProtocolParts& parts, std::function<TimePoint()> now)
-    : state_(std::make_unique<State>(std::move(options), parts, std::move(now))) {}
+GrpcServer::GrpcServer(GrpcServerOptions options, const ProtocolParts& parts, const std::function<TimePoint()>& now)
+    : state_(std::make_unique<State>(std::move(options), parts, now)) {}
 
 GrpcServer::~GrpcServer() { stop(); }
 

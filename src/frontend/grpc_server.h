@@ -1,6 +1,6 @@
 // GrpcServer: the Open Inference Protocol v2 and the standard health check over
-// gRPC, on one completion queue with one thread (frontend/grpc_calls.h). Another takes
-// connections in (frontend/grpc_acceptor.h).
+// gRPC, on one completion queue with one thread (frontend/grpc_calls.h), or several for
+// inferences. Another takes connections in (frontend/grpc_acceptor.h).
 //
 // A stream (ModelStreamInfer) carries many requests at once, answered as they
 // complete; one that has too many unanswered is not read from until it catches up.
@@ -36,6 +36,7 @@ struct GrpcServerOptions {
   Duration idle_timeout;                // of connections without a call
   Duration request_timeout;             // for a message to come, where others want its connection's place
   uint32_t requests_in_flight_max = 0;  // of the whole front end
+  uint32_t threads = 1;                 // that read and answer inferences, each with a queue; the first all other calls
   bool repository_api = true;           // models can be listed, loaded and unloaded
   std::optional<TlsIdentity> tls;
 };
@@ -43,7 +44,7 @@ struct GrpcServerOptions {
 class GrpcServer {
  public:
   // `now`: the clock of what answers.
-  GrpcServer(GrpcServerOptions options, const ProtocolParts& parts, std::function<TimePoint()> now);
+  GrpcServer(GrpcServerOptions options, const ProtocolParts& parts, const std::function<TimePoint()>& now);
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
@@ -51,7 +52,7 @@ class GrpcServer {
   // Errors: kAlreadyExists if the port is in use, kInvalidArgument for an address that
   // is not this machine's.
   Status start();
-  // Ends every call and joins the thread. REQUIRES: no completion follows.
+  // Ends every call and joins the threads. REQUIRES: no completion follows.
   void stop();
   uint16_t port() const;
   // For connections from now on. REQUIRES: options.tls. Any thread.

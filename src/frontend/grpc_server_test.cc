@@ -10,7 +10,9 @@
 
 #include <boost/asio.hpp>
 #include <cstring>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "access/test_certificates.h"
 #include "frontend/test_server.h"
@@ -525,6 +527,34 @@ TEST_F(GrpcServerTest, CountsWhatHappened) {
   EXPECT_EQ(call<inference::ModelStatisticsResponse>(&Stub::ModelStatistics, inference::ModelStatisticsRequest())
                 .model_stats_size(),
             3);
+}
+
+// A connection each, which the library gives to one of the threads by chance.
+TEST(GrpcThreadsTest, SeveralAnswer) {
+  std::mutex mutex;
+  std::set<std::thread::id> threads;  // that read calls; guarded by mutex
+  FrontendOptions options;
+  options.grpc_threads = 4;
+  options.on_unknown_name = [&](const std::string&) {
+    const std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  };
+  TestServer server(options);
+  grpc::ChannelArguments own_connection;
+  own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  for (int i = 0; i < 40; ++i) {
+    const auto stub = inference::GRPCInferenceService::NewStub(grpc::CreateCustomChannel(
+        fmt::format("127.0.0.1:{}", server.frontend->grpc_port()), grpc::InsecureChannelCredentials(), own_connection));
+    ModelInferRequest request = doubling_request({1, 2});
+    (*request.mutable_parameters())[fmt::format("unknown {}", i)].set_bool_param(true);
+    grpc::ClientContext context;
+    ModelInferResponse response;
+    const grpc::Status status = stub->ModelInfer(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(response.raw_output_contents(0), raw({2, 4}));
+  }
+  const std::lock_guard lock(mutex);
+  EXPECT_GT(threads.size(), 1u);
 }
 
 // Has room for one connection.

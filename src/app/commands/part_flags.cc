@@ -48,6 +48,10 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
   app.add_option("--grpc-port", options.grpc_port, "gRPC; 0 for any free port")->capture_default_str();
   app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
       ->capture_default_str();
+  app.add_option("--grpc-threads", options.grpc_threads,
+                 "threads that read and answer calls of gRPC; one takes about a gigabyte of inputs a second")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 64u));
   app.add_flag("--strict-readiness", options.strict_readiness,
                "ready only while all models can be served, instead of at least one");
   add_bytes_flag(app, "prediction-cache", options.prediction_cache_bytes,
