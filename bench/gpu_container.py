@@ -4,6 +4,7 @@ output copied, in the same process without a server; then how many requests per 
 at rates of Poisson processes, and with what latency. Needs PyTorch, torchvision and a GPU; its weights are random."""
 
 import argparse
+import os
 import pathlib
 import sys
 import tempfile
@@ -17,12 +18,12 @@ from foliot_tools.server import ROOT, Server
 from foliot_tools.waiting import eventually
 
 sys.path.insert(0, str(ROOT / "tests/figures"))
-from figure import machine, say  # noqa: E402
+from figure import machine  # noqa: E402
 
 MODEL = """import foliot
 foliot.torch("resnet50.pt", inputs={"image": ("FP32", [3, 224, 224])}, device="cuda", batch_size_max=%d)
 """
-SHARES = (0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2)  # of what PyTorch alone computes with the largest batch
+SHARES = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)  # of what PyTorch alone computes with the largest batch
 
 
 def alone(network, batch_size, calls):
@@ -38,11 +39,34 @@ def alone(network, batch_size, calls):
     return np.percentile(durations, [50, 99])
 
 
+def thread_seconds(server):
+    """{(thread, its name): CPU seconds so far}"""
+    seconds = {}
+    for task in pathlib.Path(f"/proc/{server.process.pid}/task").iterdir():
+        name, fields = (task / "stat").read_text().split("(")[1].rsplit(") ", 1)
+        seconds[int(task.name), name] = sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+def measured(server, rate, arguments):
+    before, begin = thread_seconds(server), time.monotonic()
+    report = bench(server.grpc, "resnet50", rate=rate, deadline=arguments.deadline, duration=arguments.duration,
+                   connections=16)
+    elapsed = time.monotonic() - begin
+    busy = {thread: after - before.get(thread, 0) for thread, after in thread_seconds(server).items()}
+    busiest = max(busy, key=busy.get)
+    good, refused = (100 * report[each] / report["offered"] for each in ("good", "refused"))
+    median, tail = (report["latency_milliseconds"][each] for each in ("p50", "p99"))
+    return (f"{rate} | {good:.2f} | {refused:.2f} | {median:.2f} | {tail:.2f} | "
+            f"{busiest[1]} {100 * busy[busiest] / elapsed:.0f} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch-size-max", type=int, default=32)
     parser.add_argument("--deadline", default="50ms")
     parser.add_argument("--duration", default="5s", help="of each rate (default: 5s)")
+    parser.add_argument("--grpc-threads", type=int, nargs="+", default=[1, 4], help="of the server, one after another (default: 1 4)")
     parser.add_argument("--calls", type=int, default=200, help="of PyTorch alone, for each batch size (default: 200)")
     arguments = parser.parse_args()
     print(f"{machine()}, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
@@ -63,17 +87,14 @@ def main():
             most = 1e3 * size / median
             print(f"| {size} | {median:.2f} | {tail:.2f} | {most:.0f} |", flush=True)
             size *= 2
-        say("the server")
-        with Server(pathlib.Path(name) / "models", pathlib.Path(name) / "server.log") as server:
-            eventually(lambda: server.get("/v2/models/resnet50/ready")[0] == 200, 120, server.output)
-            print(f"\n`foliot serve`, deadline {arguments.deadline}, Poisson arrivals over gRPC\n\n"
-                  "| requests/s | in time, % | refused, % | p50, ms | p99, ms |\n|---|---|---|---|---|", flush=True)
-            for share in SHARES:
-                report = bench(server.grpc, "resnet50", rate=int(share * most), deadline=arguments.deadline,
-                               duration=arguments.duration)
-                good, refused = (100 * report[each] / report["offered"] for each in ("good", "refused"))
-                median, tail = (report["latency_milliseconds"][each] for each in ("p50", "p99"))
-                print(f"| {int(share * most)} | {good:.2f} | {refused:.2f} | {median:.2f} | {tail:.2f} |", flush=True)
+        print(f"\n`foliot serve`, deadline {arguments.deadline}, Poisson arrivals over gRPC\n\n"
+              "| --grpc-threads | requests/s | in time, % | refused, % | p50, ms | p99, ms | busiest thread of the server, % CPU |\n"
+              "|---|---|---|---|---|---|---|", flush=True)
+        for threads in arguments.grpc_threads:
+            with Server(pathlib.Path(name) / "models", pathlib.Path(name) / "server.log", grpc_threads=threads) as server:
+                eventually(lambda: server.get("/v2/models/resnet50/ready")[0] == 200, 120, server.output)
+                for share in SHARES:
+                    print(f"| {threads} | " + measured(server, int(share * most), arguments), flush=True)
     return 0
 
 
