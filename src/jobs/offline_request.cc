@@ -3,24 +3,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "jobs/request_member.h"
 
 namespace foliot {
 namespace {
 
-using OfflineJson = nlohmann::json;
-
 constexpr size_t kInputsMax = 256;
 
-Status take_text(const OfflineJson& value, const std::string& name, std::string& to) {
-  if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
-    return Status::invalid_argument(fmt::format("'{}' must be a text that is not empty, not {}", name, value.dump()));
-  }
-  to = value.get<std::string>();
-  return Status();
-}
-
-Status take_inputs(const OfflineJson& value, std::map<std::string, std::string>& to) {
+Status take_inputs(const RequestJson& value, std::map<std::string, std::string>& to) {
   if (!value.is_object() || value.empty() || value.size() > kInputsMax) {
     return Status::invalid_argument(fmt::format(
         "'inputs' must be an object of 1 to {} paths by input, such as {{\"x\": \"rows.npy\"}}", kInputsMax));
@@ -31,16 +22,7 @@ Status take_inputs(const OfflineJson& value, std::map<std::string, std::string>&
   return Status();
 }
 
-Status take_number(const OfflineJson& value, std::string_view what, bool (*is_valid)(double),
-                   std::optional<double>& to) {
-  if (value.is_number() && is_valid(value.get<double>())) {
-    to = value.get<double>();
-    return Status();
-  }
-  return Status::invalid_argument(fmt::format("{}, not {}", what, value.dump()));
-}
-
-Status take_member(const std::string& name, const OfflineJson& value, OfflineRequest& request) {
+Status take_member(const std::string& name, const RequestJson& value, OfflineRequest& request) {
   if (name == "task" || name == "model") {
     if (!request.name.empty()) return Status::invalid_argument("give 'task' or 'model', not both");
     request.is_task = name == "task";
@@ -65,7 +47,7 @@ Status take_member(const std::string& name, const OfflineJson& value, OfflineReq
 }  // namespace
 
 Result<OfflineRequest> OfflineRequest::parse(std::string_view text) {
-  const OfflineJson json = OfflineJson::parse(text, nullptr, false);
+  const RequestJson json = RequestJson::parse(text, nullptr, false);
   if (!json.is_object()) return Status::invalid_argument("an offline job must be a JSON object");
   OfflineRequest request;
   for (const auto& member : json.items()) FOLIOT_RETURN_IF_ERROR(take_member(member.key(), member.value(), request));
