@@ -63,6 +63,7 @@ Job job_of(const JobJson& json) {
           .started = instant_of(json.value("started_ms", int64_t{0})),
           .ended = instant_of(json.value("ended_ms", int64_t{0}))};
   if (progress.contains("variants")) job.variants = progress.at("variants").get<std::map<std::string, uint64_t>>();
+  if (progress.contains("accuracies")) job.accuracies = progress.at("accuracies").get<std::map<std::string, double>>();
   if (json.contains("webhook")) job.webhook = webhook_of(json.at("webhook"));
   return job;
 }
@@ -101,6 +102,7 @@ std::string to_json(const Job& job) {
   if (!job.owner.empty()) json["owner"] = job.owner;
   json["progress"] = {{"done", job.done}, {"total", job.total}};
   if (!job.variants.empty()) json["progress"]["variants"] = job.variants;
+  if (!job.accuracies.empty()) json["progress"]["accuracies"] = job.accuracies;
   if (!job.waiting.empty()) json["progress"]["waiting"] = job.waiting;
   if (!job.error.empty()) json["error"] = job.error;
   if (job.cancel_requested) json["cancel_requested"] = true;
@@ -144,7 +146,7 @@ Result<JobRequest> parse_job_request(std::string_view body) {
   };
   FOLIOT_RETURN_IF_ERROR(take("kind", request.kind));
   FOLIOT_RETURN_IF_ERROR(take("webhook", request.webhook));
-  if (request.kind.empty()) return Status::invalid_argument("'kind' is missing: which kind of job it is, \"offline\"");
+  if (request.kind.empty()) return Status::invalid_argument("'kind' is missing: \"offline\" or \"register\"");
   request.request = dump(json);
   return request;
 }

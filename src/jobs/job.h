@@ -42,7 +42,7 @@ std::string_view to_string(JobWebhook::State state);
 struct Job {
   std::string id;
   uint64_t number = 0;  // in the order of submission; of no two jobs the same
-  std::string kind;     // what runs it: "offline"
+  std::string kind;     // what runs it: "offline", "register"
   std::string owner;    // the name of the key that submitted it; empty: without keys
   std::string request;  // what was asked, as a JSON object
   std::string inputs;   // of what it reads, a text that changes with it; empty: unknown
@@ -50,7 +50,8 @@ struct Job {
   uint64_t done = 0;                           // units, such as rows, whose results last
   uint64_t total = 0;                          // 0: not known yet
   std::map<std::string, uint64_t> variants{};  // of `done`, by the variant that answered; empty: no task was asked
-  std::string waiting;                         // why it does not advance now; empty: it does
+  std::map<std::string, double> accuracies{};  // of a registration: of the variants that are measured, by model
+  std::string waiting;                         // why it does not advance now, or its step; empty: it does
   std::string error;                           // of a failed job
   bool cancel_requested = false;
   uint32_t starts = 0;  // since it last advanced
@@ -72,6 +73,9 @@ struct JobRequest {
 };
 
 inline constexpr size_t kJobRequestBytesMax = 16 << 10;
+
+// Jobs of this kind change the repository: a submission needs the scope `admin` beside `jobs`.
+inline constexpr std::string_view kRegistrationKind = "register";
 
 // A job as one JSON object: for clients, webhooks and stores alike.
 std::string to_json(const Job& job);

@@ -26,8 +26,16 @@ class JobRunner::Context final : public JobContext {
     const std::lock_guard lock(runner_.mutex_);
     return ended();
   }
+  bool is_cancelled() const override {
+    const std::lock_guard lock(runner_.mutex_);
+    return runner_.table_.is_cancelled(id_);
+  }
   void keep(uint64_t done, uint64_t total, const std::map<std::string, uint64_t>& variants) override {
     runner_.keep_progress(id_, {.done = done, .total = total, .variants = variants});
+  }
+  void keep_accuracy(const std::string& model, double accuracy) override {
+    const std::lock_guard lock(runner_.mutex_);
+    runner_.table_.set_accuracy(id_, model, accuracy);
   }
   void set_waiting(std::string why) override {
     const std::lock_guard lock(runner_.mutex_);
@@ -164,7 +172,7 @@ Result<Job> JobRunner::add_job(const JobRequest& request) {
   {
     const std::lock_guard store_lock(store_mutex_);
     if (const Status status = store_->put(*job); !status.ok()) {
-      kind->second->refuse(*job);
+      kind->second->discard(*job);
       return status.with_context("the job cannot be kept");
     }
     {
@@ -186,6 +194,9 @@ Result<Job> JobRunner::cancel_job(const std::string& id) {
     FOLIOT_ASSIGN_OR_RETURN(job, table_.cancel(id, options_.now()));
   }
   changed_.notify_all();
+  // It never runs.
+  const auto kind = kinds_.find(job->kind);
+  if (job->has_ended() && kind != kinds_.end()) kind->second->discard(*job);
   FOLIOT_RETURN_IF_ERROR(try_to_save(id).with_context("the job is cancelled, which cannot be kept now"));
   return std::move(job).value();
 }

@@ -33,7 +33,7 @@ class SteppedJobs : public JobKind {
     claimed_.insert(job.id);
     return Status();
   }
-  void refuse(const Job& job) override {
+  void discard(const Job& job) override {
     const std::lock_guard lock(mutex_);
     claimed_.erase(job.id);
   }
@@ -274,6 +274,17 @@ TEST_F(JobRunnerTest, CancelsWhatRunsAndWhatWaits) {
   await("job2", JobState::kSucceeded);
   runner_->stop();
   EXPECT_EQ(kept().at(0).state, JobState::kCancelled);
+}
+
+TEST_F(JobRunnerTest, WhatIsCancelledBeforeItRunsGivesBackWhatItClaimed) {
+  begin();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(submit().ok());
+  kind_.await_runs(2);
+  ASSERT_TRUE(cancel("job3").ok());
+  EXPECT_EQ(kind_.claimed(), 2u);
+  ASSERT_TRUE(cancel("job1").ok());
+  await("job1", JobState::kCancelled);
+  EXPECT_EQ(kind_.claimed(), 2u) << "its run knows what to leave";
 }
 
 TEST_F(JobRunnerTest, AFullDiskRefusesSubmissionsAndJobsGoOn) {

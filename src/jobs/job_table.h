@@ -57,7 +57,10 @@ class JobTable {
   void advance(std::string_view id, const JobProgress& progress) { advance(running(id), progress); }
   // The same of a copy.
   static void advance(Job& job, const JobProgress& progress);
-  // Why it does not advance; empty: it does.
+  void set_accuracy(std::string_view id, const std::string& model, double accuracy) {
+    running(id).accuracies[model] = accuracy;
+  }
+  // Why it does not advance, or its step; empty: it does.
   void set_waiting(std::string_view id, std::string why);
   // Its run is over: succeeded, cancelled if that was asked, or failed with the status' message.
   Job finish(std::string_view id, const Status& status, TimePoint now);

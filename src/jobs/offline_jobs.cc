@@ -63,7 +63,7 @@ Status OfflineJobs::accept(Job& job) {
   return Status();
 }
 
-void OfflineJobs::refuse(const Job& job) {
+void OfflineJobs::discard(const Job& job) {
   const Result<OfflineRequest> request = OfflineRequest::parse(job.request);
   if (request.ok()) folder_.remove_folder(request->output);
 }
@@ -91,6 +91,10 @@ Status OfflineJobs::run(const Job& job, JobContext& context) {
   }
   Result<Descriptor> output = folder_.open_folder(request.output);
   if (!output.ok()) return output.status().with_context("'output'");
+  return answer(std::move(request), {std::move(inputs), std::move(output).value()}, job, context);
+}
+
+Status OfflineJobs::answer(OfflineRequest request, RowFiles files, const Job& job, JobContext& context) {
   FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<Tenant> tenant, options_.tenant_of(job.owner));
   FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<const ModelInfo> model, wait_until_served(request.name, context));
   if (model == nullptr) return Status::unavailable("the run was ended before it began");
@@ -101,8 +105,8 @@ Status OfflineJobs::run(const Job& job, JobContext& context) {
                   .inbox = *inbox,
                   .model = std::move(model),
                   .tenant = std::move(tenant),
-                  .inputs = std::move(inputs),
-                  .output = std::move(output).value()},
+                  .inputs = std::move(files.inputs),
+                  .output = std::move(files.output)},
                  std::move(request), job);
   const Status status = run.run();
   give_back(std::move(inbox));

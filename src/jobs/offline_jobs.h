@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,6 +30,7 @@
 #include "jobs/job_folder.h"
 #include "jobs/job_kind.h"
 #include "jobs/offline_request.h"
+#include "platform/descriptor.h"
 
 namespace foliot {
 
@@ -53,8 +55,14 @@ class OfflineJobs final : public JobKind {
 
   std::string_view name() const override { return "offline"; }
   Status accept(Job& job) override;
-  void refuse(const Job& job) override;
+  void discard(const Job& job) override;
   Status run(const Job& job, JobContext& context) override;
+  // The same for rows that lie elsewhere: of `job` only the owner and the progress count.
+  struct RowFiles {
+    std::map<std::string, InputFile> inputs;  // by name; all have as many rows
+    Descriptor output;                        // the folder
+  };
+  Status answer(OfflineRequest request, RowFiles files, const Job& job, JobContext& context);
 
  private:
   Status check_name(const OfflineRequest& request) const;

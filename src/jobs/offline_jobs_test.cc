@@ -28,6 +28,8 @@ using ::testing::HasSubstr;
 class FakeContext : public JobContext {
  public:
   bool is_over() const override { return over_; }
+  bool is_cancelled() const override { return false; }
+  void keep_accuracy(const std::string&, double) override {}
   void keep(uint64_t done, uint64_t total, const std::map<std::string, uint64_t>& /*variants*/) override {
     done_ = done;
     total_ = total;
@@ -265,7 +267,7 @@ TEST_F(OfflineJobsTest, WrongRequestsAreRefusedAndClaimNothing) {
 }
 
 TEST_F(OfflineJobsTest, WhatWasClaimedIsGivenBack) {
-  jobs_.refuse(accepted());
+  jobs_.discard(accepted());
   EXPECT_FALSE(fs::exists(root_ / "answers"));
 }
 
