@@ -5,6 +5,7 @@
     jobs = foliot.jobs.Jobs("localhost:8000")
     job = jobs.submit_offline({"x": "rows.npy"}, "answers", task="digits", accuracy=0.9)
     job = jobs.wait(job["id"])
+    job = jobs.register_model("digits", "digits.onnx", "digits.npz", "digits")
 
 Paths are relative to the folder of jobs of the server (--jobs). A job is a dict, as the server sends it.
 """
@@ -38,6 +39,13 @@ class Jobs:
         request = {"task": task, "model": model, "inputs": inputs, "output": output, "accuracy": accuracy, "cost": cost,
                    "webhook": webhook}
         return self.submit("offline", **{name: value for name, value in request.items() if value is not None})
+
+    def register_model(self, name, file, validation, task, *, webhook=None, **options):
+        """Registers a network of an .onnx file as variants of a task, which is made if there is none: NAME-float32 and so
+        on, with the accuracy of each on the validation set, an .npz. `options`: precisions, batch_sizes, labels, output,
+        calibration; accuracy and default_slo of a new task. The key needs the scope `admin`, too."""
+        request = {"name": name, "file": file, "validation": validation, "task": task, "webhook": webhook, **options}
+        return self.submit("register", **{name: value for name, value in request.items() if value is not None})
 
     def submit(self, kind, **request):
         """A job of any kind."""

@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 
@@ -53,12 +54,23 @@ class ValidationSet:
         return {name: array[self.calibrated:] for name, array in self.inputs.items()}, self.labels[self.calibrated:]
 
 
-def read_validation(path, model, labels_name, share):
-    """The validation set of an .npz, checked against the model's inputs."""
+def read_network(path, shown):
+    """The ONNX file. `shown`: what errors call it."""
+    import onnx
+
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        return onnx.load(path)
+    except Exception as error:  # of protobuf and of the file system
+        raise VariantsError(f"{shown}: cannot be read as ONNX: {error}") from error
+
+
+def read_validation(file, model, labels_name, share, path=None):
+    """The validation set of an .npz, checked against the model's inputs. `path`: what errors call the file."""
+    path = path or file
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise VariantsError(f"{path}: cannot be read as .npz: {error}") from error
     if labels_name not in found:
         raise VariantsError(f"{path}: has no array '{labels_name}' (--labels); it has {', '.join(sorted(found)) or 'none'}")
@@ -169,10 +181,7 @@ def make(arguments):
     """Writes the variants and the task; returns the accuracies by name."""
     import onnx
 
-    try:
-        model = onnx.load(arguments.model)
-    except Exception as error:  # of protobuf and of the file system
-        raise VariantsError(f"{arguments.model}: cannot be read as ONNX: {error}") from error
+    model = read_network(arguments.model, arguments.model)
     validation = read_validation(arguments.validation, model, arguments.labels, arguments.calibration)
     output = arguments.output or model.graph.output[0].name
     repository = arguments.repository

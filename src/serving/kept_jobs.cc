@@ -20,10 +20,10 @@ std::string random_job_id() {
 
 }  // namespace
 
-Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options,
+Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options, VariantHost& variants,
                                                  std::function<void(const std::string&)> on_failure) {
   FOLIOT_ASSIGN_OR_RETURN(JobFolder folder, JobFolder::open(options.folder));
-  std::unique_ptr<KeptJobs> jobs(new KeptJobs(std::move(folder)));
+  std::unique_ptr<KeptJobs> jobs(new KeptJobs(std::move(folder), variants, options.variants));
   if (!options.webhooks.empty()) {
     FOLIOT_ASSIGN_OR_RETURN(jobs->webhooks_, HttpWebhookSender::make(options.webhooks));
   }
@@ -34,6 +34,7 @@ Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options,
                                            .make_id = random_job_id,
                                            .on_failure = std::move(on_failure)},
                                           std::move(store), jobs->webhooks_ ? &*jobs->webhooks_ : nullptr));
+  RegistrationJobs::remove_old_drafts(jobs->runner_->list(), variants);
   return jobs;
 }
 
@@ -42,7 +43,10 @@ Status KeptJobs::start(const Catalog& catalog, Inference& inference, const Front
       OfflineOptions{.now = monotonic_now,
                      .tenant_of = [&frontend](const std::string& owner) { return frontend.tenant_named(owner); }},
       folder_, catalog, inference);
+  registrations_ =
+      std::make_unique<RegistrationJobs>(folder_, *offline_, maker_, variants_, [this] { return runner_->list(); });
   runner_->add(*offline_);
+  runner_->add(*registrations_);
   return runner_->start();
 }
 

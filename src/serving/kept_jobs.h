@@ -20,6 +20,9 @@
 #include "jobs/job_folder.h"
 #include "jobs/job_runner.h"
 #include "jobs/offline_jobs.h"
+#include "jobs/registration_jobs.h"
+#include "jobs/variant_host.h"
+#include "serving/variant_process.h"
 
 namespace foliot {
 
@@ -27,13 +30,15 @@ struct KeptJobsOptions {
   std::filesystem::path folder;         // inputs, outputs and the database; empty: no jobs are kept
   std::vector<std::string> webhooks{};  // HOST or HOST:PORT that may be notified; empty: none
   uint32_t running_max = 1;             // at a time
+  VariantProcessOptions variants{};     // of registrations
 };
 
 class KeptJobs {
  public:
   // Reads what is kept. `on_failure`: a line for operators, from any thread. Errors name the folder, the database or
   // the flag.
-  static Result<std::unique_ptr<KeptJobs>> open(const KeptJobsOptions& options,
+  // `variants`: of the repository, in which what registrations left is removed. It outlives this.
+  static Result<std::unique_ptr<KeptJobs>> open(const KeptJobsOptions& options, VariantHost& variants,
                                                 std::function<void(const std::string&)> on_failure);
   ~KeptJobs() { stop(); }
 
@@ -46,11 +51,15 @@ class KeptJobs {
   }
 
  private:
-  explicit KeptJobs(JobFolder folder) : folder_(std::move(folder)) {}
+  KeptJobs(JobFolder folder, VariantHost& variants, const VariantProcessOptions& process)
+      : folder_(std::move(folder)), variants_(variants), maker_(process) {}
 
   JobFolder folder_;
+  VariantHost& variants_;
+  VariantProcess maker_;
   std::optional<HttpWebhookSender> webhooks_;  // nullopt: none may be notified
   std::unique_ptr<OfflineJobs> offline_;
+  std::unique_ptr<RegistrationJobs> registrations_;
   std::unique_ptr<JobRunner> runner_;
 };
 

@@ -95,6 +95,11 @@ void RepositoryService::unload(const std::string& name, std::function<void(Statu
   enqueue({.kind = Job::Kind::kUnload, .name = name, .done = std::move(done)});
 }
 
+void RepositoryService::load_folder(ModelFolder folder, std::function<void(Status)> done) {
+  std::string name = folder.name;
+  enqueue({.kind = Job::Kind::kLoad, .name = std::move(name), .done = std::move(done), .folder = std::move(folder)});
+}
+
 void RepositoryService::load_all(const std::vector<ModelFolder>& models, LoadWatch watch) {
   {
     const std::lock_guard lock(mutex_);
@@ -250,7 +255,7 @@ RepositoryService::Loaded RepositoryService::load_now(const Job& job) {
   // An earlier version goes on until this one is ready, or failed.
   if (!served) catalog_->put({name, folder->version, ModelState::kLoading, {}, nullptr});
   const CompileWatch watch{.progress = job.progress, .cancelled = [this] { return !is_running(); }};
-  Loaded loaded = folder->status.ok() ? load_folder(*folder, served, watch) : Loaded{folder->status};
+  Loaded loaded = folder->status.ok() ? load_found(*folder, served, watch) : Loaded{folder->status};
   if (loaded.status.ok()) return loaded;
   const std::string& why = loaded.status.message();
   CatalogEntry entry = served ? *found : CatalogEntry{name, folder->version};
@@ -260,8 +265,8 @@ RepositoryService::Loaded RepositoryService::load_now(const Job& job) {
 }
 
 // What is served already is replaced by what can do as much.
-RepositoryService::Loaded RepositoryService::load_folder(const ModelFolder& folder, bool served,
-                                                         const CompileWatch& watch) {
+RepositoryService::Loaded RepositoryService::load_found(const ModelFolder& folder, bool served,
+                                                        const CompileWatch& watch) {
   if (folder.is_container()) return {load_container(folder, watch)};
   if (served || model_files_bytes(folder.model) <= kSmallModelBytes) return {load_whole(folder, watch)};
   const auto compiled = packages_->find(folder.model, folder.config.compile);

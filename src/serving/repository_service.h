@@ -70,6 +70,8 @@ class RepositoryService : public ModelRepository {
   // At most kJobsMax wait; one more is refused as kUnavailable.
   void load(const std::string& name, std::function<void(Status)> done) override;
   void unload(const std::string& name, std::function<void(Status)> done) override;
+  // As load(), of a model that lies elsewhere.
+  void load_folder(ModelFolder folder, std::function<void(Status)> done);
 
  private:
   static constexpr size_t kJobsMax = 1024;
@@ -103,7 +105,7 @@ class RepositoryService : public ModelRepository {
   void sweep();
   void carry_out(Job job);
   Loaded load_now(const Job& job);
-  Loaded load_folder(const ModelFolder& folder, bool served, const CompileWatch& watch);
+  Loaded load_found(const ModelFolder& folder, bool served, const CompileWatch& watch);
   Status load_whole(const ModelFolder& folder, const CompileWatch& watch);
   Status load_container(const ModelFolder& folder, const CompileWatch& watch);
   void complete_now(const Job& job);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,7 @@
 #include "serving/pipeline_tuning.h"
 #include "serving/predictor_folder.h"
 #include "serving/repository_service.h"
+#include "serving/repository_variants.h"
 #include "serving/target_file.h"
 #include "serving/task_scaling.h"
 #include "tasks/served_tasks.h"
@@ -101,6 +104,7 @@ class Server::Parts {
     return device->kind() + " " + device->fingerprint();
   }
   Status open_ports();
+  Status open_jobs();
   Status serve_models(const RegisteredPolicy& policy, const std::vector<ModelFolder>& folders,
                       StartupReporter& reporter, const std::function<bool()>& cancelled);
   Status serve_pipelines(StartupReporter& reporter);
@@ -145,6 +149,7 @@ class Server::Parts {
   PersonalRepository all_models_{repository_, personal_};
   std::unique_ptr<PipelineTuning> pipeline_tuning_;  // null: nothing is tuned
   std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<RepositoryVariants> variants_;
   std::unique_ptr<KeptJobs> jobs_;  // null: none are kept
   std::unique_ptr<InferenceStack> inference_;
   std::unique_ptr<ApplicationFolder> applications_;
@@ -229,7 +234,7 @@ Status Server::Parts::serve_tasks(StartupReporter& reporter) {
     if (task.status.ok()) continue;
     reporter.on_note(fmt::format("task '{}' cannot be served: {}", task.name, task.status.message()));
   }
-  has_tasks_ = !tasks.empty();
+  has_tasks_ = !tasks.empty() || jobs_ != nullptr;  // one may come by a registration
   tasks_ = std::make_unique<ServedTasks>(catalog_, inbox_);
   tasks_->serve(std::move(tasks));
   return Status();
@@ -255,7 +260,7 @@ Status Server::Parts::open_ports() {
     recorder_ = std::make_unique<Recorder>(std::move(writer));
   }
   if (!options_.jobs.folder.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(jobs_, KeptJobs::open(options_.jobs, options_.on_failure));
+    FOLIOT_RETURN_IF_ERROR(open_jobs());
   }
   inference_ = std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, all_models_, monotonic_now,
                                                 &personal_, jobs_ == nullptr ? nullptr : &jobs_->service());
@@ -265,6 +270,29 @@ Status Server::Parts::open_ports() {
   frontend().add_metrics(personal_metrics_);
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning());
   return inference_->start();
+}
+
+Status Server::Parts::open_jobs() {
+  const auto read_tasks = [this] {
+    Result<std::vector<TaskSpec>> all = scan_tasks(options_.repository);
+    if (!all.ok()) return options_.on_failure(all.status().message());
+    for (const std::string& note : tasks_->replace(std::move(all).value())) options_.on_failure(note);
+  };
+  // Its processes begin in another folder.
+  std::error_code error;
+  const std::filesystem::path repository = std::filesystem::absolute(options_.repository, error);
+  variants_ = std::make_unique<RepositoryVariants>(
+      RepositoryVariants::Parts{.catalog = catalog_,
+                                .packages = packages_,
+                                .models = repository_,
+                                .repository = error ? options_.repository : repository,
+                                .defaults = options_.model_defaults,
+                                .read_tasks = read_tasks});
+  KeptJobsOptions jobs = options_.jobs;
+  jobs.variants.launcher = options_.container_command;
+  jobs.variants.package = options_.python_package;
+  FOLIOT_ASSIGN_OR_RETURN(jobs_, KeptJobs::open(jobs, *variants_, options_.on_failure));
+  return Status();
 }
 
 Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelStartup& models,

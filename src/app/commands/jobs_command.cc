@@ -41,6 +41,14 @@ struct JobsFlags {
   std::optional<double> accuracy;
   std::optional<double> cost;
   std::string webhook;
+  std::string name;
+  std::string file;
+  std::string validation;
+  std::vector<std::string> precisions;
+  std::vector<uint32_t> batch_sizes;
+  std::string labels;
+  std::optional<double> calibration;
+  std::string default_slo;
 };
 
 Result<std::vector<std::string>> jobs_headers(const JobsFlags& flags) {
@@ -81,7 +89,8 @@ Result<Job> ask_for_job(const JobsFlags& flags, const std::string& method, const
 
 std::string job_progress(const Job& job) {
   const std::string share = job.total == 0 ? "" : fmt::format(" ({} %)", 100 * job.done / job.total);
-  return fmt::format("{} of {} rows{}", job.done, job.total, share);
+  const std::string_view units = job.kind == kRegistrationKind ? "steps" : "rows";
+  return fmt::format("{} of {} {}{}", job.done, job.total, units, share);
 }
 
 void print_job(const JobsFlags& flags, const Job& job) {
@@ -92,6 +101,7 @@ void print_job(const JobsFlags& flags, const Job& job) {
   fmt::print("job {} ({}): {}, {}\n", job.id, job.kind, to_string(job.state), job_progress(job));
   fmt::print("  request  {}\n", job.request);
   for (const auto& [variant, rows] : job.variants) fmt::print("  variant  {}: {} rows\n", variant, rows);
+  for (const auto& [model, accuracy] : job.accuracies) fmt::print("  variant  {}: accuracy {:.4f}\n", model, accuracy);
   if (!job.waiting.empty()) fmt::print("  waiting  {}\n", job.waiting);
   if (!job.error.empty()) fmt::print("  error    {}\n", job.error);
   if (job.webhook) {
@@ -108,7 +118,7 @@ Result<int> follow_job(const JobsFlags& flags, Job job) {
   std::string shown;
   while (true) {
     const std::string line = fmt::format("job {}: {}, {}{}", job.id, to_string(job.state), job_progress(job),
-                                         job.waiting.empty() ? "" : "; waiting: " + job.waiting);
+                                         job.waiting.empty() ? "" : "; " + job.waiting);
     if (std::exchange(shown, line) != line) {
       fmt::print("{}\n", line);
       std::fflush(stdout);
@@ -118,7 +128,21 @@ Result<int> follow_job(const JobsFlags& flags, Job job) {
     FOLIOT_ASSIGN_OR_RETURN(job, ask_for_job(flags, "GET", "/v2/jobs/" + job.id));
   }
   if (!job.error.empty()) return Status::internal(job.error);
+  for (const auto& [model, accuracy] : job.accuracies) fmt::print("{}: accuracy {:.4f}\n", model, accuracy);
   return job.state == JobState::kSucceeded ? 0 : 1;
+}
+
+// The request as it is posted.
+Result<int> submit_job(const JobsFlags& flags, const JobsJson& request) {
+  FOLIOT_ASSIGN_OR_RETURN(Job job, ask_for_job(flags, "POST", "/v2/jobs",
+                                               request.dump(-1, ' ', false, JobsJson::error_handler_t::replace)));
+  if (flags.wait) return follow_job(flags, std::move(job));
+  if (flags.json) {
+    print_job(flags, job);
+  } else {
+    fmt::print("{}\n", job.id);
+  }
+  return 0;
 }
 
 Result<int> submit_offline_job(const JobsFlags& flags) {
@@ -136,15 +160,25 @@ Result<int> submit_offline_job(const JobsFlags& flags) {
   if (flags.accuracy) request["accuracy"] = *flags.accuracy;
   if (flags.cost) request["cost"] = *flags.cost;
   if (!flags.webhook.empty()) request["webhook"] = flags.webhook;
-  FOLIOT_ASSIGN_OR_RETURN(Job job, ask_for_job(flags, "POST", "/v2/jobs",
-                                               request.dump(-1, ' ', false, JobsJson::error_handler_t::replace)));
-  if (flags.wait) return follow_job(flags, std::move(job));
-  if (flags.json) {
-    print_job(flags, job);
-  } else {
-    fmt::print("{}\n", job.id);
-  }
-  return 0;
+  return submit_job(flags, request);
+}
+
+Result<int> submit_registration(const JobsFlags& flags) {
+  JobsJson request = {
+      {"kind", kRegistrationKind}, {"task", flags.task}, {"file", flags.file}, {"validation", flags.validation}};
+  const auto add_text = [&request](const char* member, const std::string& text) {
+    if (!text.empty()) request[member] = text;
+  };
+  add_text("name", flags.name);
+  add_text("labels", flags.labels);
+  add_text("output", flags.output);
+  add_text("default_slo", flags.default_slo);
+  add_text("webhook", flags.webhook);
+  if (!flags.precisions.empty()) request["precisions"] = flags.precisions;
+  if (!flags.batch_sizes.empty()) request["batch_sizes"] = flags.batch_sizes;
+  if (flags.calibration) request["calibration"] = *flags.calibration;
+  if (flags.accuracy) request["accuracy"] = *flags.accuracy;
+  return submit_job(flags, request);
 }
 
 Result<int> list_jobs(const JobsFlags& flags) {
@@ -192,6 +226,27 @@ CLI::App* add_jobs_subcommand(CLI::App& jobs, const std::string& name, const std
   return command;
 }
 
+void add_register_subcommand(CLI::App& jobs, const std::shared_ptr<JobsFlags>& flags, int& exit_code) {
+  CLI::App* const registers = add_jobs_subcommand(jobs, "register", "Register a network as variants of a task", flags,
+                                                  &submit_registration, exit_code);
+  registers->add_option("--task", flags->task, "name of the task, which is made if there is none")->required();
+  registers->add_option("--name", flags->name, "of the network: variants are named NAME-PRECISION")
+      ->default_str("the task's");
+  registers->add_option("--file", flags->file, "the network, PATH.onnx in float32")->required();
+  registers->add_option("--validation", flags->validation, "PATH.npz with the inputs, rows first, and the labels")
+      ->required();
+  registers->add_option("--precisions", flags->precisions, "float32, bfloat16, int8")->default_str("all");
+  registers->add_option("--batch-sizes", flags->batch_sizes, "that are compiled")->default_str("1 2 4 8");
+  registers->add_option("--labels", flags->labels, "the array that has the classes")->default_str("labels");
+  registers->add_option("--output", flags->output, "the output that is compared with them")->default_str("the first");
+  registers->add_option("--calibration", flags->calibration, "share of the rows that calibrate int8")
+      ->default_str("0.2");
+  registers->add_option("--accuracy", flags->accuracy, "of a new task: what calls get at least that ask for none");
+  registers->add_option("--default-slo", flags->default_slo, "of a new task: deadline of calls that bring none");
+  registers->add_option("--webhook", flags->webhook, "URL that is notified when the job ends");
+  registers->add_flag("--wait", flags->wait, "show the progress until it has ended; exit with 1 if it failed");
+}
+
 }  // namespace
 
 void add_jobs_command(CLI::App& app, int& exit_code) {
@@ -201,6 +256,7 @@ void add_jobs_command(CLI::App& app, int& exit_code) {
       "The server keeps jobs if it was started with --jobs FOLDER, to which all paths are relative.\n\n"
       "  foliot serve models --jobs /srv/jobs\n"
       "  foliot jobs submit --task digits --input x=rows.npy --output answers --accuracy 0.9 --wait\n"
+      "  foliot jobs register --task digits --file digits.onnx --validation digits.npz --wait\n"
       "  foliot jobs list\n"
       "  foliot jobs cancel 0123456789abcdef");
   auto flags = std::make_shared<JobsFlags>();
@@ -216,6 +272,7 @@ void add_jobs_command(CLI::App& app, int& exit_code) {
   submits->add_option("--cost", flags->cost, "of a task, at most, of one row, in dollars");
   submits->add_option("--webhook", flags->webhook, "URL that is notified when the job ends");
   submits->add_flag("--wait", flags->wait, "show the progress until it has ended; exit with 1 if it failed");
+  add_register_subcommand(*command, flags, exit_code);
   add_jobs_subcommand(*command, "list", "List jobs", flags, &list_jobs, exit_code);
   CLI::App* const shows = add_jobs_subcommand(*command, "show", "Show a job", flags, &show_job, exit_code);
   shows->add_option("id", flags->id, "of the job")->required();

@@ -82,6 +82,11 @@ void add_job_flags(CLI::App& app, KeptJobsOptions& options) {
                  "HOST or HOST:PORT that jobs may notify when they end; once for each, without it none")
       ->type_name("HOST")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--variants-python", options.variants.python,
+                 "interpreter with numpy, onnx and onnxruntime, which makes the variants of registrations")
+      ->type_name("PROGRAM")
+      ->capture_default_str();
+  add_bytes_flag(app, "variants-memory", options.variants.memory_bytes, "memory that it may take");
 }
 
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
