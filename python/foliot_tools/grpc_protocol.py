@@ -17,6 +17,10 @@ def applications_protocol():
     return protocol("foliot_applications.proto", "foliot.applications.Applications")
 
 
+def jobs_protocol():
+    return protocol("foliot_jobs.proto", "foliot.jobs.Jobs")
+
+
 def protocol(proto, service):
     """(messages by name, a function that makes the stub of a channel)."""
     pool = descriptor_pool.DescriptorPool()

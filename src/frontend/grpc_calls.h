@@ -72,13 +72,13 @@ class GrpcCall {
   // Why the client may not call `what`; nothing if it may. No scope: no key is needed.
   std::optional<grpc::Status> turned_away(std::optional<Scope> scope, std::string_view what) const;
   std::shared_ptr<Tenant> tenant() const;
+  std::string_view authorization() const;
 
   GrpcCalls& calls_;
   grpc::ServerContext context_;
 
  private:
   friend class GrpcCalls;
-  std::string_view authorization() const;
 
   std::list<std::unique_ptr<GrpcCall>>::iterator place_;
 };

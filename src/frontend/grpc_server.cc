@@ -19,6 +19,7 @@
 #include "frontend/grpc_credentials.h"
 #include "frontend/grpc_feedback.h"
 #include "frontend/grpc_inference.h"
+#include "frontend/grpc_jobs.h"
 #include "frontend/grpc_personal.h"
 #include "frontend/grpc_request.h"
 #include "frontend/request_parameters.h"
@@ -116,6 +117,7 @@ struct GrpcServer::State {
   HealthProtocol health;
   PersonalProtocol personal;
   ApplicationsProtocol applications;
+  JobsProtocol jobs;
   GrpcCalls calls;
   std::vector<std::unique_ptr<GrpcCalls>> more_calls;  // inferences alone
   std::unique_ptr<grpc::Server> server;
@@ -365,6 +367,7 @@ Status GrpcServer::State::start() {
   builder.RegisterService(&health);
   builder.RegisterService(&personal);
   builder.RegisterService(&applications);
+  if (options.repository_api) builder.RegisterService(&jobs);
   calls.use(builder.AddCompletionQueue());
   for (const auto& more : more_calls) more->use(builder.AddCompletionQueue());
   server = builder.BuildAndStart();
@@ -379,6 +382,7 @@ Status GrpcServer::State::start() {
   for (const auto& more : more_calls) serve_inferences(protocol, *more);
   serve_personal_models(personal, calls);
   serve_feedback(applications, calls);
+  if (options.repository_api) serve_jobs(jobs, calls);
   const auto run = [](GrpcCalls& served) {
     pthread_setname_np(pthread_self(), "foliot-grpc");
     served.run();

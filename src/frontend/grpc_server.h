@@ -37,7 +37,7 @@ struct GrpcServerOptions {
   Duration request_timeout;             // for a message to come, where others want its connection's place
   uint32_t requests_in_flight_max = 0;  // of the whole front end
   uint32_t threads = 1;                 // that read and answer inferences, each with a queue; the first all other calls
-  bool repository_api = true;           // models can be listed, loaded and unloaded
+  bool repository_api = true;           // models can be listed, loaded and unloaded, and jobs submitted
   std::optional<TlsIdentity> tls;
 };
 

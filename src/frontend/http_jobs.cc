@@ -8,6 +8,7 @@
 
 #include "access/scope.h"
 #include "frontend/http_responses.h"
+#include "frontend/job_viewer.h"
 
 namespace foliot {
 namespace {
@@ -17,23 +18,6 @@ class HttpJobChange : public HttpPending {
  public:
   void on_client_gone() override {}
 };
-
-// Whose jobs a caller may see.
-struct JobViewer {
-  std::string key;  // its name; empty: without keys
-  bool sees_all = false;
-
-  bool sees(const Job& job) const { return sees_all || job.owner == key; }
-};
-
-JobViewer viewer_of(const HttpExchange& exchange, const Gate& gate) {
-  const std::string_view authorization = exchange.header("Authorization");
-  const std::shared_ptr<Tenant> tenant = gate.tenant_of(authorization);
-  return {.key = tenant == nullptr ? "" : tenant->statistics().name,
-          .sees_all = gate.open() || gate.permits(authorization, Scope::kAdmin)};
-}
-
-Status unknown_job(std::string_view id) { return Status::not_found(fmt::format("there is no job '{}'", id)); }
 
 HttpResponse job_response(const Result<Job>& job, unsigned status) {
   if (!job.ok()) return error_response(job.status());
@@ -51,11 +35,16 @@ JobService::Done respond_later(HttpExchange& exchange, const std::shared_ptr<Mai
   };
 }
 
-void submit_job(HttpExchange& exchange, const JobViewer& viewer, JobService& jobs,
+void submit_job(HttpExchange& exchange, const JobViewer& viewer, const Gate& gate, JobService& jobs,
                 const std::shared_ptr<Mailbox>& mailbox) {
   Result<JobRequest> request = parse_job_request(exchange.body());
   if (!request.ok()) return exchange.respond(error_response(request.status()));
-  request->owner = viewer.key;
+  if (const std::optional<Scope> scope = scope_of_job_kind(request->kind); scope && !gate.open()) {
+    const auto refusal = gate.turn_away(exchange.header("Authorization"), *scope, exchange.peer(),
+                                        fmt::format("POST /v2/jobs of the kind {}", request->kind));
+    if (refusal) return exchange.respond(error_response(*refusal));
+  }
+  request->owner = viewer.key();
   jobs.submit(std::move(request).value(), respond_later(exchange, mailbox, 202));
 }
 
@@ -74,9 +63,8 @@ void serve_one_job(HttpExchange& exchange, const std::vector<std::string>& path,
   const std::string& id = path[2];
   const bool cancels = path.size() == 4;
   if (!method_is(exchange, cancels ? "POST" : "GET")) return;
-  const std::optional<Job> job = jobs.find(id);
-  if (!job || !viewer.sees(*job)) return exchange.respond(error_response(unknown_job(id)));
-  if (!cancels) return exchange.respond(job_response(*job, 200));
+  const Result<Job> job = viewer.find(jobs, id);
+  if (!job.ok() || !cancels) return exchange.respond(job_response(job, 200));
   if (!exchange.body().empty() && exchange.body() != "{}") {
     return exchange.respond(
         error_response(Status::invalid_argument("the body of a cancellation must be empty, or {}")));
@@ -98,16 +86,16 @@ bool serve_jobs_path(HttpExchange& exchange, const std::vector<std::string>& pat
     return true;
   };
   if (parts.jobs == nullptr) {
-    return refuse(Status::unimplemented("this server keeps no jobs: start `foliot serve` with --jobs FOLDER"));
+    return refuse(no_jobs_kept());
   }
   if (exchange.target().find('?') != std::string_view::npos) {
     return refuse(Status::invalid_argument("paths of jobs take no query ('?')"));
   }
-  const JobViewer viewer = viewer_of(exchange, parts.gate);
+  const JobViewer viewer(parts.gate, exchange.header("Authorization"));
   if (path.size() > 2) {
     serve_one_job(exchange, path, viewer, *parts.jobs, mailbox);
   } else if (exchange.method() == "POST") {
-    submit_job(exchange, viewer, *parts.jobs, mailbox);
+    submit_job(exchange, viewer, parts.gate, *parts.jobs, mailbox);
   } else if (method_is(exchange, "GET")) {
     exchange.respond(list_of_jobs(viewer, *parts.jobs));
   }

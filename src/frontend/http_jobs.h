@@ -1,6 +1,6 @@
 // Jobs over HTTP, with the JSON of jobs/job.h:
 //
-//   POST /v2/jobs            {"kind": "offline", ...}: 202 and the job
+//   POST /v2/jobs            {"kind": "offline", ...}: 202 and the job; of some kinds it needs a scope beside `jobs`
 //   GET  /v2/jobs            {"jobs": [...]}, in the order of submission
 //   GET  /v2/jobs/ID         the job
 //   POST /v2/jobs/ID/cancel  the job

@@ -135,6 +135,17 @@ TEST(HttpJobs, KeysSeeTheirOwn) {
   EXPECT_EQ(ask_for_jobs(port, kPost, "/v2/jobs/job1/cancel", "", "operator").status, 200u);
 }
 
+TEST(HttpJobs, ARegistrationNeedsTheScopeOfOperators) {
+  FrontendOptions options;
+  options.keys = ring_for_jobs();
+  TestServer server(options);
+  const uint16_t port = server.frontend->http_port();
+  const JobReply refused = ask_for_jobs(port, kPost, "/v2/jobs", R"({"kind":"register"})", "one");
+  EXPECT_EQ(refused.status, 403u);
+  EXPECT_THAT(refused.error(), HasSubstr("no scope 'admin'"));
+  EXPECT_EQ(ask_for_jobs(port, kPost, "/v2/jobs", R"({"kind":"register"})", "operator").status, 202u);
+}
+
 TEST(HttpJobs, ThePortOfOperatorsHasThem) {
   FrontendOptions options;
   options.admin_port = 0;

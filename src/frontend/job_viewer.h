@@ -1,0 +1,42 @@
+// JobViewer: whose jobs a caller may see, and which it may submit.
+//
+// Threading: any.
+#ifndef FOLIOT_FRONTEND_JOB_VIEWER_H_
+#define FOLIOT_FRONTEND_JOB_VIEWER_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "access/scope.h"
+#include "base/status.h"
+#include "frontend/gate.h"
+#include "jobs/job.h"
+#include "jobs/job_service.h"
+
+namespace foliot {
+
+class JobViewer {
+ public:
+  // `authorization`: the header of that name, of a call that has the scope `jobs`.
+  JobViewer(const Gate& gate, std::string_view authorization);
+
+  // Its name; empty: without keys.
+  const std::string& key() const { return key_; }
+  bool sees(const Job& job) const { return sees_all_ || job.owner == key_; }
+  // Errors: kNotFound, as if there were none, for those of others.
+  Result<Job> find(const JobService& jobs, std::string_view id) const;
+
+ private:
+  std::string key_;
+  bool sees_all_;
+};
+
+// That a submission needs besides `jobs`; nullopt: none.
+std::optional<Scope> scope_of_job_kind(std::string_view kind);
+
+Status no_jobs_kept();
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_JOB_VIEWER_H_
