@@ -1,12 +1,9 @@
 """Jobs that the server keeps: offline queries over files, which survive whatever ends the server."""
 
 import contextlib
-import http.server
 import json
-import queue
 import signal
 import subprocess
-import threading
 
 import numpy as np
 import pytest
@@ -15,21 +12,11 @@ from onnx import TensorProto, helper
 
 import foliot.jobs
 from foliot_tools import onnx_models
+from foliot_tools.jobs import TASK, make_key, receiver, refused
 from foliot_tools.server import Server, foliot_binary, free_ports
 from foliot_tools.waiting import eventually
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "64MiB"}
-TASK = """
-default_slo = "5s"
-
-[[variant]]
-model = "small"
-accuracy = 0.8
-
-[[variant]]
-model = "large"
-accuracy = 0.95
-"""
 
 
 def write_network(path, scale, wide=4):
@@ -80,12 +67,6 @@ def infer(server, model, rows, **options):
 
 def answers_of_calls(server, model, rows):
     return np.concatenate([infer(server, model, rows[begin:begin + 500]) for begin in range(0, len(rows), 500)])
-
-
-def refused(call, *arguments, **keywords):
-    with pytest.raises(foliot.jobs.JobError) as caught:
-        call(*arguments, **keywords)
-    return caught.value.status, str(caught.value)
 
 
 def test_a_job_answers_every_row_in_its_place(serve, repository, root):
@@ -221,36 +202,8 @@ def test_wrong_requests_are_named(serve, repository, root, tmp_path):
     assert why() == (409, "'output': path 'answers': File exists; name a new folder")
 
 
-class Receiver(http.server.BaseHTTPRequestHandler):
-    """Refuses the first notification."""
-
-    def do_POST(self):  # noqa: N802
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.received.put((self.path, json.loads(body)))
-        self.server.count += 1
-        self.send_response(500 if self.server.count == 1 else 204)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def receiver():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    server.received, server.count = queue.Queue(), 0
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_a_webhook_learns_that_a_job_has_ended(serve, repository, root):
-    with receiver() as hook:
+    with receiver(refused=1) as hook:
         address = f"127.0.0.1:{hook.server_port}"
         _, jobs = start(serve, repository, root, webhooks=address)
         np.save(root / "rows.npy", rows_of(10))
@@ -268,13 +221,6 @@ def test_a_webhook_learns_that_a_job_has_ended(serve, repository, root):
                                      webhook=f"http://{address}/failed")
         assert hook.received.get(timeout=60)[1]["state"] == "failed"
         assert jobs.get(failed["id"])["error"]
-
-
-def make_key(name, *scopes):
-    """(entry for the file of keys, key)"""
-    made = subprocess.run([foliot_binary(), "keys", "new", name, *(part for scope in scopes for part in ("--scope", scope))],
-                          capture_output=True, text=True, check=True)
-    return made.stdout, next(word for word in made.stderr.split() if word.startswith("foliot-"))
 
 
 def test_keys_see_their_own_jobs(serve, repository, root, tmp_path):

@@ -15,21 +15,11 @@ from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
+from foliot_tools.jobs import TASK
 from foliot_tools.server import ROOT, foliot_binary
 from foliot_tools.waiting import eventually
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "64MiB"}
-TASK = """
-default_slo = "5s"
-
-[[variant]]
-model = "small"
-accuracy = 0.8
-
-[[variant]]
-model = "large"
-accuracy = 0.95
-"""
 
 
 def write_network(path, shift=0, hidden=None, name="x"):
