@@ -1,5 +1,6 @@
 #include "jobs/job_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
@@ -106,6 +107,30 @@ Status JobFolder::make_folder(const std::string& path) const {
 Result<Descriptor> JobFolder::open_folder(const std::string& path) const {
   FOLIOT_RETURN_IF_ERROR(check_path(path));
   return open_below(path, O_RDONLY | O_DIRECTORY);
+}
+
+bool JobFolder::is_same_folder(const std::string& path, const std::string& other) const {
+  const Result<Descriptor> one = open_folder(path), two = open_folder(other);
+  struct stat first {
+  }, second{};
+  return one.ok() && two.ok() && ::fstat(one->number(), &first) == 0 && ::fstat(two->number(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+bool JobFolder::is_empty_folder(const std::string& path) const {
+  Result<Descriptor> folder = open_folder(path);
+  if (!folder.ok()) return false;
+  DIR* const opened = ::fdopendir(folder->number());
+  if (opened == nullptr) return false;
+  folder->release();
+  bool is_empty = true;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else reads this stream
+  while (const dirent* const entry = ::readdir(opened)) {
+    const std::string_view name = entry->d_name;
+    is_empty = is_empty && (name == "." || name == "..");
+  }
+  ::closedir(opened);
+  return is_empty;
 }
 
 void JobFolder::remove_folder(const std::string& path) const {

@@ -29,6 +29,10 @@ class JobFolder {
   Status make_folder(const std::string& path) const;
   // A folder that make_folder() made.
   Result<Descriptor> open_folder(const std::string& path) const;
+  // Whether two paths name one folder, links resolved; false if either names none.
+  bool is_same_folder(const std::string& path, const std::string& other) const;
+  // Whether nothing is in it; false if there is none.
+  bool is_empty_folder(const std::string& path) const;
   // Removes a folder that is empty still.
   void remove_folder(const std::string& path) const;
 

@@ -52,12 +52,24 @@ Status OfflineJobs::check_name(const OfflineRequest& request) const {
   return Status();
 }
 
+// A new folder; or an empty one that is no job's, as a process leaves it that is killed before it has kept the job.
+Status OfflineJobs::claim_output(const std::string& path) const {
+  Status made = folder_.make_folder(path);
+  if (made.code() != StatusCode::kAlreadyExists || !folder_.is_empty_folder(path)) return made;
+  for (const Job& other : options_.list_jobs()) {
+    if (other.kind != name() || other.has_ended()) continue;
+    const Result<OfflineRequest> asked = OfflineRequest::parse(other.request);
+    if (asked.ok() && folder_.is_same_folder(asked->output, path)) return made;
+  }
+  return Status();
+}
+
 Status OfflineJobs::accept(Job& job) {
   FOLIOT_ASSIGN_OR_RETURN(const OfflineRequest request, OfflineRequest::parse(job.request));
   FOLIOT_RETURN_IF_ERROR(check_name(request));
   FOLIOT_ASSIGN_OR_RETURN(const auto inputs, open_inputs(folder_, request));
   // Last: nothing else may fail once it is there.
-  if (const Status status = folder_.make_folder(request.output); !status.ok()) return status.with_context("'output'");
+  FOLIOT_RETURN_IF_ERROR(claim_output(request.output).with_context("'output'"));
   job.total = inputs.begin()->second.rows();
   job.inputs = identity_of(inputs);
   return Status();

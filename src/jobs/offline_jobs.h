@@ -45,6 +45,8 @@ struct OfflineOptions {
   std::function<TimePoint()> now;
   // Of the key of this name. Errors: kNotFound, if there is none any more. Any thread.
   std::function<Result<std::shared_ptr<Tenant>>(const std::string& owner)> tenant_of;
+  // All jobs that are known.
+  std::function<std::vector<Job>()> list_jobs = [] { return std::vector<Job>(); };
 };
 
 class OfflineJobs final : public JobKind {
@@ -66,6 +68,7 @@ class OfflineJobs final : public JobKind {
 
  private:
   Status check_name(const OfflineRequest& request) const;
+  Status claim_output(const std::string& path) const;
   // What runs it, once that is ready; null: the run is over before. Errors: kNotFound.
   Result<std::shared_ptr<const ModelInfo>> wait_until_served(const std::string& name, JobContext& context) const;
   std::unique_ptr<AnswerInbox> borrow_inbox();

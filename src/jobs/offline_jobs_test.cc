@@ -112,6 +112,7 @@ class OfflineJobsTest : public testing::Test {
   const fs::path root_ = fs::path(testing::TempDir()) / fmt::format("foliot_offline_{}", ::getpid());
   const JobFolder folder_ = JobFolder::open(root_).value();
   Catalog catalog_;
+  std::vector<Job> known_;
   ServedNames names_{catalog_};
   FakeInference inference_{names_, compute, monotonic_now};
   OfflineJobs jobs_{{.calls_max = 4,
@@ -123,7 +124,8 @@ class OfflineJobsTest : public testing::Test {
                      .tenant_of = [](const std::string& owner) -> Result<std::shared_ptr<Tenant>> {
                        if (owner.empty()) return std::shared_ptr<Tenant>();
                        return Status::not_found(fmt::format("no key '{}'", owner));
-                     }},
+                     },
+                     .list_jobs = [this] { return known_; }},
                     folder_,
                     catalog_,
                     inference_};
@@ -261,9 +263,23 @@ TEST_F(OfflineJobsTest, WrongRequestsAreRefusedAndClaimNothing) {
   EXPECT_THAT(error(model, R"({"x":"torn.npy"})"), HasSubstr("it is damaged, or still being written"));
   EXPECT_THAT(error(model, R"({"x":"rows.npy","z":"short.npy"})"), HasSubstr("input 'z' has 5 rows, and 'x' has 103"));
   EXPECT_FALSE(fs::exists(root_ / "answers"));
-  accepted();
-  EXPECT_EQ(refused(R"({"model":"doubling","inputs":{"x":"rows.npy"},"output":"answers"})").code(),
-            StatusCode::kAlreadyExists);
+}
+
+TEST_F(OfflineJobsTest, AnOutputIsOfOneJob) {
+  const auto again = [this](const std::string& output) {
+    return refused(fmt::format(R"({{"model":"doubling","inputs":{{"x":"rows.npy"}},"output":"{}"}})", output)).code();
+  };
+  known_ = {accepted()};
+  fs::create_directory_symlink("answers", root_ / "link");
+  EXPECT_EQ(again("answers"), StatusCode::kAlreadyExists);
+  EXPECT_EQ(again("link"), StatusCode::kAlreadyExists);
+  // Nobody's, and empty: a process that was killed left it.
+  known_[0].state = JobState::kFailed;
+  EXPECT_EQ(again("answers"), StatusCode::kOk);
+  std::ofstream(root_ / "answers" / "y.npy") << "answers";
+  EXPECT_EQ(again("answers"), StatusCode::kAlreadyExists);
+  std::ofstream(root_ / "file") << "no folder";
+  EXPECT_EQ(again("file"), StatusCode::kAlreadyExists);
 }
 
 TEST_F(OfflineJobsTest, WhatWasClaimedIsGivenBack) {

@@ -41,7 +41,8 @@ Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options,
 Status KeptJobs::start(const Catalog& catalog, Inference& inference, const Frontend& frontend) {
   offline_ = std::make_unique<OfflineJobs>(
       OfflineOptions{.now = monotonic_now,
-                     .tenant_of = [&frontend](const std::string& owner) { return frontend.tenant_named(owner); }},
+                     .tenant_of = [&frontend](const std::string& owner) { return frontend.tenant_named(owner); },
+                     .list_jobs = [this] { return runner_->list(); }},
       folder_, catalog, inference);
   registrations_ =
       std::make_unique<RegistrationJobs>(folder_, *offline_, maker_, variants_, [this] { return runner_->list(); });
