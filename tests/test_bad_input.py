@@ -4,7 +4,6 @@ and the server goes on serving."""
 import http.client
 import json
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -19,6 +18,7 @@ from onnx import TensorProto, helper
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from foliot_tools import onnx_models
+from foliot_tools.disk import small_disk
 from foliot_tools.server import Server, ServerFailed, foliot_binary
 
 MIB = 1 << 20
@@ -453,20 +453,6 @@ def test_an_empty_repository_is_served(tmp_path, serve):
     server = serve(tmp_path / "models")
     assert server.get("/v2/health/ready")[0] == 200
     assert server.post("/v2/repository/index") == (200, [])
-
-
-def small_disk(mount_point):
-    """(prefix, preexec) that give the server a disk of 64 KiB at `mount_point`,
-    or, where mounting is forbidden, files of at most 64 KiB."""
-    mount = f"mount -t tmpfs -o size=64k none '{mount_point}'"
-    if subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", mount], check=False).returncode == 0:
-        return ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"], None
-
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10))
-
-    return [], limit
 
 
 def test_a_full_disk_while_compiling(tmp_path, serve):

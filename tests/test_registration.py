@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 import foliot.jobs
 from foliot_tools import onnx_models
+from foliot_tools.disk import small_disk
 from foliot_tools.grpc_protocol import jobs_protocol
 from foliot_tools.jobs import make_key, receiver, refused
 from foliot_tools.server import Server, foliot_binary
@@ -67,7 +68,7 @@ def folder_of_models(tmp_path):
 
 
 def start(serve, repository, root, **options):
-    server = serve(repository, **OPTIONS, jobs=root, **options)
+    server = serve(repository, **{**OPTIONS, **options}, jobs=root)
     return server, foliot.jobs.Jobs(server.http)
 
 
@@ -190,9 +191,19 @@ def test_wrong_requests_are_named(serve, repository, root, tmp_path):
 
 
 def test_an_interpreter_without_its_libraries_is_named(serve, repository, root):
-    server, jobs = start(serve, repository, root, **{"variants_python": "/usr/bin/python3"})
+    server, jobs = start(serve, repository, root, variants_python="/usr/bin/python3")
     job = jobs.wait(register(jobs)["id"])
     assert job["state"] == "failed" and "with --variants-python" in job["error"], job
+    nothing_left(server, repository)
+
+
+def test_a_full_disk_is_named(serve, repository, root):
+    drafts = repository / ".registrations"
+    drafts.mkdir()
+    prefix, preexec = small_disk(drafts)
+    server, jobs = start(serve, repository, root, prefix=prefix, preexec=preexec)
+    job = jobs.wait(register(jobs)["id"])
+    assert job["state"] == "failed" and "validation.npz: cannot be written" in job["error"], job
     nothing_left(server, repository)
 
 
