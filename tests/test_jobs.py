@@ -78,7 +78,7 @@ def test_a_job_answers_every_row_in_its_place(serve, repository, root):
     assert submitted["progress"]["total"] == 1000
     job = jobs.wait(submitted["id"])
     assert job["state"] == "succeeded", job
-    assert job["progress"] == {"done": 1000, "total": 1000, "variants": {"large": 1000}}
+    assert job["progress"] == {"done": 1000, "total": 1000, "variants": {"large": 1000}, "bytes": 16000}
     assert job["created_ms"] <= job["started_ms"] <= job["ended_ms"]
     np.testing.assert_array_equal(np.load(root / "out/answers/y.npy"), answers_of_calls(server, "large", rows))
     assert [each["id"] for each in jobs.list()] == [job["id"]]
@@ -240,6 +240,19 @@ def test_keys_see_their_own_jobs(serve, repository, root, tmp_path):
     assert two.list() == []
     assert operator.get(job["id"])["state"] == "succeeded"
     assert len(operator.list()) == 1
+
+
+def test_outputs_of_a_key_have_a_limit(serve, repository, root):
+    _, jobs = start(serve, repository, root, jobs_bytes_per_key="10KiB")
+    np.save(root / "rows.npy", rows_of(500))
+    first = jobs.wait(jobs.submit_offline({"x": "rows.npy"}, "first", model="small")["id"])
+    assert (first["state"], first["progress"]["bytes"]) == ("succeeded", 8000)
+    second = jobs.wait(jobs.submit_offline({"x": "rows.npy"}, "second", model="small")["id"])
+    assert second["state"] == "failed"
+    assert "take 8000 bytes, and those of other jobs of the same key 8000; at most 10240 are allowed" in second["error"]
+    (root / "first" / "y.npy").unlink()
+    (root / "first").rmdir()
+    assert jobs.wait(jobs.submit_offline({"x": "rows.npy"}, "third", model="small")["id"])["state"] == "succeeded"
 
 
 def test_the_port_of_operators_has_jobs(serve, repository, root):

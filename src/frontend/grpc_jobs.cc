@@ -30,6 +30,7 @@ void encode_job(const Job& job, jobs::Job& to) {
   to.set_total(job.total);
   for (const auto& [variant, rows] : job.variants) (*to.mutable_variants())[variant] = rows;
   for (const auto& [model, accuracy] : job.accuracies) (*to.mutable_accuracies())[model] = accuracy;
+  to.set_bytes(job.bytes);
   to.set_waiting(job.waiting);
   to.set_error(job.error);
   to.set_cancel_requested(job.cancel_requested);

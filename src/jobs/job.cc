@@ -55,6 +55,7 @@ Job job_of(const JobJson& json) {
           .state = *state,
           .done = progress.at("done"),
           .total = progress.at("total"),
+          .bytes = progress.value("bytes", uint64_t{0}),
           .waiting = progress.value("waiting", ""),
           .error = json.value("error", ""),
           .cancel_requested = json.value("cancel_requested", false),
@@ -102,6 +103,7 @@ std::string to_json(const Job& job) {
   if (!job.owner.empty()) json["owner"] = job.owner;
   json["progress"] = {{"done", job.done}, {"total", job.total}};
   if (!job.variants.empty()) json["progress"]["variants"] = job.variants;
+  if (job.bytes > 0) json["progress"]["bytes"] = job.bytes;
   if (!job.accuracies.empty()) json["progress"]["accuracies"] = job.accuracies;
   if (!job.waiting.empty()) json["progress"]["waiting"] = job.waiting;
   if (!job.error.empty()) json["error"] = job.error;

@@ -50,6 +50,7 @@ struct Job {
   uint64_t done = 0;                           // units, such as rows, whose results last
   uint64_t total = 0;                          // 0: not known yet
   std::map<std::string, uint64_t> variants{};  // of `done`, by the variant that answered; empty: no task was asked
+  uint64_t bytes = 0;                          // of the disk, that its outputs take
   std::map<std::string, double> accuracies{};  // of a registration: of the variants that are measured, by model
   std::string waiting;                         // why it does not advance now, or its step; empty: it does
   std::string error;                           // of a failed job

@@ -26,6 +26,8 @@ class JobContext {
   virtual void keep(uint64_t done, uint64_t total, const std::map<std::string, uint64_t>& variants) = 0;
   // What was measured of a model; it lasts once keep() has returned, as above.
   virtual void keep_accuracy(const std::string& model, double accuracy) = 0;
+  // So much of the disk its outputs take from now on; others see it at once, and it lasts as above.
+  virtual void keep_bytes(uint64_t bytes) = 0;
   // Why it does not advance, or which step is under way, for clients; empty: it does.
   virtual void set_waiting(std::string why) = 0;
   // Returns early if the run is to end.

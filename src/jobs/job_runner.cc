@@ -37,6 +37,10 @@ class JobRunner::Context final : public JobContext {
     const std::lock_guard lock(runner_.mutex_);
     runner_.table_.set_accuracy(id_, model, accuracy);
   }
+  void keep_bytes(uint64_t bytes) override {
+    const std::lock_guard lock(runner_.mutex_);
+    runner_.table_.set_bytes(id_, bytes);
+  }
   void set_waiting(std::string why) override {
     const std::lock_guard lock(runner_.mutex_);
     runner_.table_.set_waiting(id_, std::move(why));

@@ -60,6 +60,7 @@ class JobTable {
   void set_accuracy(std::string_view id, const std::string& model, double accuracy) {
     running(id).accuracies[model] = accuracy;
   }
+  void set_bytes(std::string_view id, uint64_t bytes) { running(id).bytes = bytes; }
   // Why it does not advance, or its step; empty: it does.
   void set_waiting(std::string_view id, std::string why);
   // Its run is over: succeeded, cancelled if that was asked, or failed with the status' message.

@@ -19,6 +19,7 @@ TEST(Job, ItsJsonHasAllOfIt) {
           .done = 3,
           .total = 9,
           .variants = {{"large", 1}, {"small", 2}},
+          .bytes = 4096,
           .accuracies = {{"large", 0.9}},
           .waiting = "busy",
           .error = "a \"quoted\" reason",

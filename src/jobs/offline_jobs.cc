@@ -64,10 +64,40 @@ Status OfflineJobs::claim_output(const std::string& path) const {
   return Status();
 }
 
+uint64_t OfflineJobs::bytes_of_others(const Job& job) const {
+  uint64_t bytes = 0;
+  for (const Job& other : options_.list_jobs()) {
+    if (other.id == job.id || other.owner != job.owner || other.kind != name() || other.bytes == 0) continue;
+    const Result<OfflineRequest> asked = OfflineRequest::parse(other.request);
+    if (asked.ok() && folder_.open_folder(asked->output).ok()) bytes += other.bytes;
+  }
+  return bytes;
+}
+
+Status OfflineJobs::check_room(const Job& job, uint64_t bytes) const {
+  if (!options_.owner_bytes_max) return Status();
+  const uint64_t others = bytes_of_others(job);
+  if (others + bytes <= *options_.owner_bytes_max) return Status();
+  return Status::resource_exhausted(
+      fmt::format("its outputs take {} bytes, and those of other jobs of the same key {}; at most {} are allowed "
+                  "(--jobs-bytes-per-key): remove outputs that are not needed",
+                  bytes, others, *options_.owner_bytes_max));
+}
+
+Status OfflineJobs::claim_room(const Job& job, uint64_t bytes, JobContext& context) {
+  if (job.kind != name()) return Status();  // what is measured is removed with its draft
+  const std::lock_guard lock(room_mutex_);
+  FOLIOT_RETURN_IF_ERROR(check_room(job, bytes));
+  context.keep_bytes(bytes);
+  return Status();
+}
+
 Status OfflineJobs::accept(Job& job) {
   FOLIOT_ASSIGN_OR_RETURN(const OfflineRequest request, OfflineRequest::parse(job.request));
   FOLIOT_RETURN_IF_ERROR(check_name(request));
   FOLIOT_ASSIGN_OR_RETURN(const auto inputs, open_inputs(folder_, request));
+  // At least a byte; how many more is known with the first answer.
+  FOLIOT_RETURN_IF_ERROR(check_room(job, 1));
   // Last: nothing else may fail once it is there.
   FOLIOT_RETURN_IF_ERROR(claim_output(request.output).with_context("'output'"));
   job.total = inputs.begin()->second.rows();
@@ -118,7 +148,8 @@ Status OfflineJobs::answer(OfflineRequest request, RowFiles files, const Job& jo
                   .model = std::move(model),
                   .tenant = std::move(tenant),
                   .inputs = std::move(files.inputs),
-                  .output = std::move(files.output)},
+                  .output = std::move(files.output),
+                  .claim_room = [&](uint64_t bytes) { return claim_room(job, bytes, context); }},
                  std::move(request), job);
   const Status status = run.run();
   give_back(std::move(inbox));

@@ -47,6 +47,8 @@ struct OfflineOptions {
   std::function<Result<std::shared_ptr<Tenant>>(const std::string& owner)> tenant_of;
   // All jobs that are known.
   std::function<std::vector<Job>()> list_jobs = [] { return std::vector<Job>(); };
+  // Of the disk, for the outputs of all known jobs of one key; those that were removed do not count. nullopt: no limit.
+  std::optional<uint64_t> owner_bytes_max{};
 };
 
 class OfflineJobs final : public JobKind {
@@ -69,6 +71,11 @@ class OfflineJobs final : public JobKind {
  private:
   Status check_name(const OfflineRequest& request) const;
   Status claim_output(const std::string& path) const;
+  // By the outputs of other jobs of this one's key.
+  uint64_t bytes_of_others(const Job& job) const;
+  Status check_room(const Job& job, uint64_t bytes) const;
+  // Before the room is taken.
+  Status claim_room(const Job& job, uint64_t bytes, JobContext& context);
   // What runs it, once that is ready; null: the run is over before. Errors: kNotFound.
   Result<std::shared_ptr<const ModelInfo>> wait_until_served(const std::string& name, JobContext& context) const;
   std::unique_ptr<AnswerInbox> borrow_inbox();
@@ -80,6 +87,7 @@ class OfflineJobs final : public JobKind {
   const ServedNames names_;
   Inference& inference_;
 
+  std::mutex room_mutex_;  // one job at a time claims room
   std::mutex mutex_;
   std::vector<std::unique_ptr<AnswerInbox>> idle_inboxes_;  // guarded by mutex_; as many as jobs ran at a time
 };

@@ -36,6 +36,7 @@ class FakeContext : public JobContext {
     ++keeps_;
     if (done >= most_) over_ = true;
   }
+  void keep_bytes(uint64_t bytes) override { bytes_ = bytes; }
   void set_waiting(std::string why) override {
     waiting_ = std::move(why);
     if (on_waiting_) on_waiting_();
@@ -46,6 +47,7 @@ class FakeContext : public JobContext {
   uint64_t most_ = std::numeric_limits<uint64_t>::max();
   uint64_t done_ = 0;
   uint64_t total_ = 0;
+  uint64_t bytes_ = 0;
   int keeps_ = 0;
   std::string waiting_;
   std::function<void()> on_waiting_;
@@ -61,6 +63,7 @@ void write_npy_file(const fs::path& file, DataType type, const Shape& shape, con
 class OfflineJobsTest : public testing::Test {
  protected:
   static constexpr int64_t kRows = 103;
+  static constexpr uint64_t kOwnerBytes = 1 << 20;
 
   OfflineJobsTest() {
     serve(doubling_model(ModelId(1)));
@@ -125,7 +128,8 @@ class OfflineJobsTest : public testing::Test {
                        if (owner.empty()) return std::shared_ptr<Tenant>();
                        return Status::not_found(fmt::format("no key '{}'", owner));
                      },
-                     .list_jobs = [this] { return known_; }},
+                     .list_jobs = [this] { return known_; },
+                     .owner_bytes_max = kOwnerBytes},
                     folder_,
                     catalog_,
                     inference_};
@@ -265,6 +269,39 @@ TEST_F(OfflineJobsTest, WrongRequestsAreRefusedAndClaimNothing) {
   EXPECT_FALSE(fs::exists(root_ / "answers"));
 }
 
+TEST_F(OfflineJobsTest, OutputsOfOneKeyHaveALimit) {
+  constexpr uint64_t kBytes = uint64_t{kRows} * 2 * sizeof(float);
+  Job job = accepted();
+  Job earlier = job_of(R"({"model":"doubling","inputs":{"x":"rows.npy"},"output":"earlier"})");
+  earlier.id = "earlier";
+  earlier.state = JobState::kSucceeded;
+  earlier.bytes = kOwnerBytes - kBytes;
+  fs::create_directories(root_ / "earlier");
+  known_ = {job, earlier};
+  ASSERT_TRUE(jobs_.run(job, context_).ok());
+  EXPECT_EQ(context_.bytes_, kBytes);
+
+  fs::remove(root_ / "answers" / "y.npy");
+  known_[1].bytes += 1;
+  EXPECT_EQ(jobs_.run(job, context_).message(),
+            fmt::format("its outputs take {} bytes, and those of other jobs of the same key {}; at most {} are allowed "
+                        "(--jobs-bytes-per-key): remove outputs that are not needed",
+                        kBytes, kOwnerBytes - kBytes + 1, kOwnerBytes));
+  EXPECT_FALSE(fs::exists(root_ / "answers" / "y.npy"));
+  known_[1].owner = "another";
+  EXPECT_TRUE(jobs_.run(job, context_).ok());
+
+  fs::remove(root_ / "answers" / "y.npy");
+  known_[1].owner = "";
+  known_[1].bytes = kOwnerBytes;
+  const Status full = refused(R"({"model":"doubling","inputs":{"x":"rows.npy"},"output":"more"})");
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(full.message(), HasSubstr("(--jobs-bytes-per-key)"));
+  EXPECT_FALSE(fs::exists(root_ / "more"));
+  fs::remove(root_ / "earlier");
+  EXPECT_TRUE(jobs_.run(job, context_).ok()) << "what is removed takes nothing";
+}
+
 TEST_F(OfflineJobsTest, AnOutputIsOfOneJob) {
   const auto again = [this](const std::string& output) {
     return refused(fmt::format(R"({{"model":"doubling","inputs":{{"x":"rows.npy"}},"output":"{}"}})", output)).code();
@@ -273,7 +310,7 @@ TEST_F(OfflineJobsTest, AnOutputIsOfOneJob) {
   fs::create_directory_symlink("answers", root_ / "link");
   EXPECT_EQ(again("answers"), StatusCode::kAlreadyExists);
   EXPECT_EQ(again("link"), StatusCode::kAlreadyExists);
-  // Nobody's, and empty: a process that was killed left it.
+  // Empty, and no job has it: a process that was killed left it.
   known_[0].state = JobState::kFailed;
   EXPECT_EQ(again("answers"), StatusCode::kOk);
   std::ofstream(root_ / "answers" / "y.npy") << "answers";

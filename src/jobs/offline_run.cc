@@ -146,12 +146,8 @@ Status OfflineRun::write(const Range& range, Answer& answer, uint32_t i) {
     }
     row_shape.erase(row_shape.begin());
   }
-  auto found = outputs_.find(spec.name);
-  if (found == outputs_.end()) {
-    FOLIOT_ASSIGN_OR_RETURN(OutputFile made,
-                            OutputFile::open(parts_.output, spec.name, spec.type, row_shape, rows_, is_begun_));
-    found = outputs_.emplace(spec.name, std::move(made)).first;
-  }
+  if (!outputs_.contains(spec.name)) FOLIOT_RETURN_IF_ERROR(open_output(spec, row_shape));
+  const auto found = outputs_.find(spec.name);
   if (!found->second.has(spec.type, row_shape)) {
     return Status::invalid_argument(
         fmt::format("output '{}' has rows of shape {}, and earlier ones {}: their lengths differ", spec.name,
@@ -162,6 +158,15 @@ Status OfflineRun::write(const Range& range, Answer& answer, uint32_t i) {
     return Status::internal(fmt::format("output '{}' has {} bytes for {} rows", spec.name, bytes.size(), rows));
   }
   return found->second.write(range.begin, std::as_bytes(std::span(bytes)));
+}
+
+Status OfflineRun::open_output(const TensorSpec& spec, const Shape& row_shape) {
+  output_bytes_ += rows_ * byte_size(spec.type, row_shape);
+  FOLIOT_RETURN_IF_ERROR(parts_.claim_room(output_bytes_));
+  FOLIOT_ASSIGN_OR_RETURN(OutputFile made,
+                          OutputFile::open(parts_.output, spec.name, spec.type, row_shape, rows_, is_begun_));
+  outputs_.emplace(spec.name, std::move(made));
+  return Status();
 }
 
 // Over the first ranges that are written.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +39,8 @@ class OfflineRun final : public AnswerSink {
     std::shared_ptr<Tenant> tenant;  // null: without limits
     std::map<std::string, InputFile> inputs;
     Descriptor output;  // the folder
+    // That its outputs take, before they do; or why not.
+    std::function<Status(uint64_t bytes)> claim_room;
   };
   OfflineRun(Parts parts, OfflineRequest request, const Job& job);
 
@@ -65,6 +68,7 @@ class OfflineRun final : public AnswerSink {
   void on_answer(CallId call, std::unique_ptr<Answer> answer) override;
   Status take(Range& range, Answer& answer);
   Status write(const Range& range, Answer& answer, uint32_t output);
+  Status open_output(const TensorSpec& spec, const Shape& row_shape);
   void advance();
   Status keep();
   void wait_for_answers(TimePoint now);
@@ -85,6 +89,7 @@ class OfflineRun final : public AnswerSink {
   uint32_t under_way_ = 0;
   Status failed_;
   std::map<std::string, OutputFile> outputs_;
+  uint64_t output_bytes_ = 0;
 };
 
 }  // namespace foliot

@@ -28,6 +28,7 @@ class MeasuringContext final : public JobContext {
     job_.set_waiting(fmt::format("measuring '{}': {} of {} rows", model_, done, total));
   }
   void keep_accuracy(const std::string& /*model*/, double /*accuracy*/) override {}
+  void keep_bytes(uint64_t /*bytes*/) override {}
   void set_waiting(std::string why) override { job_.set_waiting(fmt::format("measuring '{}': {}", model_, why)); }
   void wait(Duration duration) override { job_.wait(duration); }
 

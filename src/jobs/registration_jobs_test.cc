@@ -38,6 +38,7 @@ class StepContext : public JobContext {
     if (done >= most_) over_ = true;
   }
   void keep_accuracy(const std::string& model, double accuracy) override { accuracies_[model] = accuracy; }
+  void keep_bytes(uint64_t) override {}
   void set_waiting(std::string why) override { said_.push_back(std::move(why)); }
   void wait(Duration) override { std::this_thread::yield(); }
 

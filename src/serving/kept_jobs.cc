@@ -24,6 +24,7 @@ Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options,
                                                  std::function<void(const std::string&)> on_failure) {
   FOLIOT_ASSIGN_OR_RETURN(JobFolder folder, JobFolder::open(options.folder));
   std::unique_ptr<KeptJobs> jobs(new KeptJobs(std::move(folder), variants, options.variants));
+  jobs->key_bytes_max_ = options.key_bytes_max;
   if (!options.webhooks.empty()) {
     FOLIOT_ASSIGN_OR_RETURN(jobs->webhooks_, HttpWebhookSender::make(options.webhooks));
   }
@@ -42,7 +43,8 @@ Status KeptJobs::start(const Catalog& catalog, Inference& inference, const Front
   offline_ = std::make_unique<OfflineJobs>(
       OfflineOptions{.now = monotonic_now,
                      .tenant_of = [&frontend](const std::string& owner) { return frontend.tenant_named(owner); },
-                     .list_jobs = [this] { return runner_->list(); }},
+                     .list_jobs = [this] { return runner_->list(); },
+                     .owner_bytes_max = key_bytes_max_},
       folder_, catalog, inference);
   registrations_ =
       std::make_unique<RegistrationJobs>(folder_, *offline_, maker_, variants_, [this] { return runner_->list(); });

@@ -30,7 +30,9 @@ struct KeptJobsOptions {
   std::filesystem::path folder;         // inputs, outputs and the database; empty: no jobs are kept
   std::vector<std::string> webhooks{};  // HOST or HOST:PORT that may be notified; empty: none
   uint32_t running_max = 1;             // at a time
-  VariantProcessOptions variants{};     // of registrations
+  // Of the disk, for the outputs of all jobs of one key; without keys, of all. nullopt: no limit.
+  std::optional<uint64_t> key_bytes_max{};
+  VariantProcessOptions variants{};  // of registrations
 };
 
 class KeptJobs {
@@ -55,6 +57,7 @@ class KeptJobs {
       : folder_(std::move(folder)), variants_(variants), maker_(process) {}
 
   JobFolder folder_;
+  std::optional<uint64_t> key_bytes_max_;
   VariantHost& variants_;
   VariantProcess maker_;
   std::optional<HttpWebhookSender> webhooks_;  // nullopt: none may be notified

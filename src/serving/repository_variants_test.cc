@@ -191,6 +191,7 @@ TEST_F(RepositoryVariantsTest, WhatDoesNotCompileIsNamed) {
     bool is_cancelled() const override { return false; }
     void keep(uint64_t, uint64_t, const std::map<std::string, uint64_t>&) override {}
     void keep_accuracy(const std::string&, double) override {}
+    void keep_bytes(uint64_t) override {}
     void set_waiting(std::string) override {}
     void wait(Duration) override {}
   } context;

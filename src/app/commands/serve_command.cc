@@ -78,6 +78,8 @@ void add_job_flags(CLI::App& app, KeptJobsOptions& options) {
   app.add_option("--jobs-running", options.running_max, "jobs that run at a time; others wait")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  add_bytes_flag(app, "jobs-bytes-per-key", options.key_bytes_max,
+                 "disk for the outputs of all jobs of one key; without keys, of all", "no limit");
   app.add_option("--webhooks", options.webhooks,
                  "HOST or HOST:PORT that jobs may notify when they end; once for each, without it none")
       ->type_name("HOST")
