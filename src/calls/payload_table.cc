@@ -129,19 +129,19 @@ PayloadTable::Row PayloadTable::find(PayloadHandle payload) const {
 std::span<const std::byte> PayloadTable::input(PayloadHandle payload, uint32_t index) {
   const Row row = find(payload);
   InferenceCall& call = row.call->call();
-  const std::optional<uint32_t> stage = stage_of(payload);
+  const std::optional<uint32_t> stage = visit_slot(payload);
   return stage ? call.input_of(*stage, row.index, index) : call.input(row.index, index);
 }
 
 std::span<std::byte> PayloadTable::output(PayloadHandle payload, uint32_t index) {
   const Row row = find(payload);
   InferenceCall& call = row.call->call();
-  const std::optional<uint32_t> stage = stage_of(payload);
+  const std::optional<uint32_t> stage = visit_slot(payload);
   return stage ? call.output_of(*stage, row.index, index) : call.output(row.index, index);
 }
 
 ConditionSet PayloadTable::finish(PayloadHandle payload) {
-  const std::optional<uint32_t> stage = stage_of(payload);
+  const std::optional<uint32_t> stage = visit_slot(payload);
   if (!stage) return 0;
   const Row row = find(payload);
   return row.call->call().finish(*stage, row.index);

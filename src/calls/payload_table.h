@@ -31,7 +31,7 @@ class PendingCall;
 
 class PayloadTable : public PayloadStore {
  public:
-  static constexpr uint32_t kRowsMax = uint32_t{1} << kStageShift;
+  static constexpr uint32_t kRowsMax = uint32_t{1} << kVisitSlotShift;
   struct Row {
     PendingCall* call = nullptr;
     uint32_t index = 0;

@@ -498,7 +498,7 @@ bool FrontendLink::collect(Slot slot, TimePoint now) {
 }
 
 Status FrontendLink::on_stage_outputs(const Outputs& outputs, TimePoint now) {
-  const std::optional<uint32_t> stage = stage_of(outputs.request);
+  const std::optional<uint32_t> stage = visit_slot(outputs.request);
   InFlight* entry = find(run_of(outputs.payload), run_of(outputs.request));
   if (entry == nullptr) return Status();  // it is over, or was restarted
   if (!stage || *stage >= entry->model->pipeline->stages.size()) {

@@ -52,7 +52,7 @@ class FakeFrontend : public RequestOrigin {
     return std::as_writable_bytes(std::span(&outputs[payload.value()], 1));
   }
   ConditionSet finish(PayloadHandle visit) override {
-    finished.push_back(*stage_of(visit));
+    finished.push_back(*visit_slot(visit));
     return 0;
   }
   void complete(const Completion& completion) override {
@@ -600,7 +600,7 @@ TEST_F(FrontendLinkRunTest, ARunIsAnsweredWithTheOutputsThatCount) {
   const Request run = ask_run(1, 5);
   EXPECT_TRUE(is_run_id(run.id));
   EXPECT_EQ(run.pipeline, PipelineId(9));
-  EXPECT_FALSE(stage_of(run.id) || stage_of(run.payload));
+  EXPECT_FALSE(visit_slot(run.id) || visit_slot(run.payload));
   ASSERT_TRUE(send_stage(0, 20, run, 0, 7).ok());
   ASSERT_TRUE(send_stage(1, 21, run, 0, 8).ok()) << "it was computed twice";
   ASSERT_TRUE(end_run(run, Refusal::kNone, {{0, ActionId(21), DeviceId(1)}, {1, ActionId(22), DeviceId(0)}}).ok());

@@ -228,7 +228,7 @@ void PipelineRuns::remove_work(Run& run, uint32_t stage) {
 // ---- Runs ----
 
 void PipelineRuns::begin(const Request& request, TimePoint now) {
-  FOLIOT_CHECK(!stage_of(request.id) && !stage_of(request.payload) && runs_.find(request.id) == nullptr);
+  FOLIOT_CHECK(!visit_slot(request.id) && !visit_slot(request.payload) && runs_.find(request.id) == nullptr);
   std::unique_ptr<Run> run = take_spare();
   run->request = request;
   run->pipeline = find(request.pipeline);
@@ -269,7 +269,7 @@ void PipelineRuns::cancel(RequestId id, Refusal reason, TimePoint now) {
 }
 
 bool PipelineRuns::is_visit(RequestId request) const {
-  const std::optional<uint32_t> stage = stage_of(request);
+  const std::optional<uint32_t> stage = visit_slot(request);
   if (!stage || *stage >= kStagesMax) return false;
   const std::unique_ptr<Run>* run = runs_.find(run_of(request));
   return run != nullptr && (*run)->under_way.test(*stage);
@@ -286,7 +286,7 @@ void PipelineRuns::take_over(TimePoint now) {
 void PipelineRuns::take(const Completion& visit, TimePoint now) {
   const RequestId id = run_of(visit.id);
   Run& run = **runs_.find(id);
-  const uint32_t stage = *stage_of(visit.id);
+  const uint32_t stage = *visit_slot(visit.id);
   run.under_way.reset(stage);
   remove_work(run, stage);
   // It was computed, in time or not.
@@ -459,7 +459,7 @@ void PipelineRuns::discard_used(Run& run) {
 
 VisitOrder PipelineRuns::order(RequestId visit) const {
   const Run& run = **runs_.find(run_of(visit));
-  const uint32_t stage = *stage_of(visit);
+  const uint32_t stage = *visit_slot(visit);
   const PipelineStage& own = run.pipeline->info->stages[stage];
   VisitOrder order{.inputs = {},
                    .conditions = own.conditions,

@@ -107,7 +107,7 @@ class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner, priv
   std::string discarded() {
     std::string all;
     for (const auto& [visit, holder] : discarded_) {
-      all += fmt::format("{}{}@{}", all.empty() ? "" : " ", *stage_of(visit), holder.value());
+      all += fmt::format("{}{}@{}", all.empty() ? "" : " ", *visit_slot(visit), holder.value());
     }
     discarded_.clear();
     return all;
@@ -117,7 +117,7 @@ class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner, priv
   std::string under_way(RequestId run) const {
     std::string stages;
     for (const auto& [id, request] : waiting_) {
-      if (run_of(id) == run) stages += (stages.empty() ? "" : " ") + std::to_string(*stage_of(id));
+      if (run_of(id) == run) stages += (stages.empty() ? "" : " ") + std::to_string(*visit_slot(id));
     }
     return stages;
   }
@@ -175,7 +175,7 @@ TEST_F(PipelineRunsTest, AVisitIsARequestForItsModelWithAPayloadOfItsOwn) {
   EXPECT_EQ(visit.model, ModelId(0));
   EXPECT_EQ(visit.pipeline, PipelineId());
   EXPECT_EQ(run_of(visit.payload), PayloadHandle(uint64_t{7} << 32 | run.value()));
-  EXPECT_EQ(stage_of(visit.payload), 0u);
+  EXPECT_EQ(visit_slot(visit.payload), 0u);
 }
 
 TEST_F(PipelineRunsTest, WhatFollowsIsReservedOnTheLongestPath) {

@@ -97,7 +97,7 @@ class LogReader {
   Status find_runs() {
     std::set<std::string_view> others;
     for (const RequestRecord& request : log_.requests()) {
-      if (stage_of(request.id)) continue;
+      if (visit_slot(request.id)) continue;
       if (request.model != spec_.name) {
         if (others.size() < kNamesMost) others.insert(request.model);
         continue;
@@ -123,7 +123,7 @@ class LogReader {
 
   Status find_visits() {
     for (const RequestRecord& request : log_.requests()) {
-      const std::optional<uint32_t> stage = stage_of(request.id);
+      const std::optional<uint32_t> stage = visit_slot(request.id);
       const auto run = stage ? runs_.find(run_of(request.id).value()) : runs_.end();
       if (run == runs_.end()) continue;
       if (*stage >= spec_.stages.size() || spec_.stages[*stage].model != request.model) {
@@ -143,7 +143,7 @@ class LogReader {
       if (action.type != ActionType::kInfer || !action.done()) continue;
       VisitSet stages = 0;
       for (uint32_t row = 0; row < action.rows; ++row) {
-        const std::optional<uint32_t> stage = stage_of(action.requests[row]);
+        const std::optional<uint32_t> stage = visit_slot(action.requests[row]);
         if (stage && runs_.contains(run_of(action.requests[row]).value())) stages |= VisitSet{1} << *stage;
       }
       const std::string_view kind = action.kind.empty() ? kDefaultKind : action.kind;

@@ -89,7 +89,7 @@ class WorkloadReader {
   Status find_requests() {
     std::set<uint64_t> runs;
     for (const RequestRecord& request : log_.requests()) {
-      if (!stage_of(request.id)) continue;
+      if (!visit_slot(request.id)) continue;
       runs.insert(run_of(request.id).value());
       models_.insert(request.model);
     }
@@ -98,7 +98,7 @@ class WorkloadReader {
     }
     for (const PipelineSpec& pipeline : pipelines_) runs_.insert(pipeline.name);  // of which all runs were refused
     for (const RequestRecord& request : log_.requests()) {
-      if (stage_of(request.id)) continue;
+      if (visit_slot(request.id)) continue;
       if (!runs_.contains(request.model)) models_.insert(request.model);
       Requests& to = requests_[{request.model, request.slo.has_value()}];
       to.arrivals.push_back(request.arrival);

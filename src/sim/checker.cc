@@ -288,7 +288,7 @@ void Checker::on_work(ExecutorKind executor, const Action& action, TimePoint sta
 }
 
 Checker::Run* Checker::run_of_visit(RequestId request) {
-  return stage_of(request) ? runs_.find(run_of(request)) : nullptr;
+  return visit_slot(request) ? runs_.find(run_of(request)) : nullptr;
 }
 
 void Checker::on_run(const Request& request, const PipelineInfo* /*pipeline*/, TimePoint /*now*/) {

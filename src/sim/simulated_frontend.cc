@@ -225,11 +225,11 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     return std::as_bytes(std::span(payloads.at(payload.value()).input));
   }
   ConditionSet finish(PayloadHandle visit) override {
-    payloads.at(run_of(visit).value()).visited.at(*stage_of(visit)) = true;
+    payloads.at(run_of(visit).value()).visited.at(*visit_slot(visit)) = true;
     return 0;
   }
   std::span<std::byte> output(PayloadHandle payload, uint32_t /*index*/) override {
-    if (const std::optional<uint32_t> stage = stage_of(payload)) {
+    if (const std::optional<uint32_t> stage = visit_slot(payload)) {
       return std::as_writable_bytes(std::span(&payloads.at(run_of(payload).value()).stages.at(*stage), 1));
     }
     return std::as_writable_bytes(std::span(&payloads.at(payload.value()).output, 1));

@@ -244,7 +244,7 @@ class Simulation {
 
   ConditionSet conditions(RequestId visit) const {
     const uint32_t* pipeline = runs_.find(run_of(visit));
-    const std::optional<uint32_t> stage = stage_of(visit);
+    const std::optional<uint32_t> stage = visit_slot(visit);
     if (pipeline == nullptr || !stage) return 0;
     return drawn_conditions(pipelines_[*pipeline]->stages[*stage], *stage, run_of(visit), options_.seed);
   }
