@@ -58,6 +58,42 @@ def test_several_conditions_and_sources_are_lists():
     assert stages[3]["inputs"] == {"input.1": ["fine.scores", "cheap.scores"], 'a"b': "decode.image"}
 
 
+def street(at_most=16):
+    """A detector, and a classifier of each of what it finds."""
+    p = foliot.Pipeline("street")
+    found = p.model("detect", "detector")(image=p.input("photo"))
+    return p, found, lambda name="classify", **inputs: p.model(name, "resnet", for_each=found.count.at_most(at_most))(**inputs)
+
+
+def test_stages_can_be_visited_for_each_element():
+    p, found, classify = street()
+    classes = classify(image=found.crops.each(), context=found.features, hint=p.input("hints").each())
+    p.output("scores", classes.scores)
+    assert tomllib.loads(p.text())["stage"][1] == {
+        "name": "classify", "model": "resnet", "for_each": {"count": "detect.count", "at_most": 16},
+        "inputs": {"image": "detect.crops[]", "context": "detect.features", "hint": "hints[]"}}
+
+
+@pytest.mark.parametrize("build, message", [
+    (lambda p, f, c: c(image=f.crops), "stage 'classify' has for_each, and no input that differs for each element"),
+    (lambda p, f, c: p.model("a", "m")(x=f.crops.each()), "stage 'a' takes 'detect.crops[]', and has no for_each="),
+    (lambda p, f, c: p.model("a", "m", for_each=4), "stage 'a': for_each is 4; it must be elements such as"),
+    (lambda p, f, c: f.count.at_most(0), "at_most of 'detect.count' is 0; it must be a whole number from 1 to 254"),
+    (lambda p, f, c: p.input("n").at_most(3), "elements are counted by 'n'; an output of a stage counts them"),
+    (lambda p, f, c: c(x=f.crops.each()).n.at_most(3), "of a stage that is itself visited for each element"),
+    (lambda p, f, c: c(x=f.crops.each()).y.maximum(), "'classify.y' differs for each element"),
+    (lambda p, f, c: [c(x=f.crops.each()), p.model("a", "m", for_each=f.count.at_most(3))], "must be equal"),
+    (lambda p, f, c: p.output("y", c(x=f.crops.each()).y.each()), "'classify.y[]', which is no output of a stage as a whole"),
+    (lambda p, f, c: [p.output(n, c(n, x=f.crops.each()).y) for n in map(str, range(16))] and p.text(),
+     "a run may have 257 visits of its stages; at most 255"),
+])
+def test_errors_name_what_is_wrong_with_elements(build, message):
+    p, found, classify = street()
+    with pytest.raises(foliot.PipelineError) as error:
+        build(p, found, classify)
+    assert message in str(error.value)
+
+
 def error_of(build, **changes):
     p, image, cheap, fine = cascade(**changes)
     with pytest.raises(foliot.PipelineError) as error:
@@ -84,7 +120,7 @@ def error_of(build, **changes):
     (lambda p, i, c, f: p.input("x").maximum(), "'x' is an input of the call; conditions compare outputs of stages"),
     (lambda p, i, c, f: p.output("y", f.y), "output 'y' may come from no stage"),
     (lambda p, i, c, f: p.output("y"), "output 'y' has no source"),
-    (lambda p, i, c, f: p.output("y", p.input("x")), "output 'y' has 'x', an input of the call"),
+    (lambda p, i, c, f: p.output("y", p.input("x")), "output 'y' has 'x', which is no output of a stage"),
     (lambda p, i, c, f: p.output("y", c.y, fill="a"), "fill is 'a'; it must be a number"),
     (lambda p, i, c, f: [p.output("y", c.y), p.output("y", c.y)], "output 'y' is there twice"),
     (lambda p, i, c, f: p.text(), "pipeline 'animals' has no outputs"),

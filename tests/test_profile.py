@@ -1,5 +1,6 @@
 """`foliot profile`: measures the stages of a pipeline of a repository, for `foliot plan`."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -53,6 +54,33 @@ name = "y"
 from = ["slow.y", "first.y"]
 """
 
+# `each` is visited as often as the call says.
+STREET = """[[stage]]
+name = "tell"
+model = "teller"
+inputs = { number = "number" }
+[[stage]]
+name = "each"
+model = "doubled"
+for_each = { count = "tell.count", at_most = 3 }
+inputs = { x = "x[]" }
+[[output]]
+name = "y"
+from = "each.y"
+"""
+
+
+def save_teller(folder):
+    """A number of the call becomes a count."""
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["number", "one"], ["count"])], "teller",
+        [helper.make_tensor_value_info("number", TensorProto.FLOAT, ["batch", 1])],
+        [helper.make_tensor_value_info("count", TensorProto.FLOAT, ["batch", 1])],
+        [helper.make_tensor("one", TensorProto.FLOAT, [1], [1])])
+    (folder / "teller" / "1").mkdir(parents=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              folder / "teller" / "1/model.onnx")
+
 
 def save_model(folder, name):
     """y = x w, in a folder of its own."""
@@ -82,6 +110,9 @@ def repository(tmp_path_factory):
         (folder / name / "pipeline.toml").write_text(PIPELINE % model, encoding="utf-8")
     (folder / "cascade").mkdir()
     (folder / "cascade/pipeline.toml").write_text(CASCADE, encoding="utf-8")
+    save_teller(folder)
+    (folder / "street").mkdir()
+    (folder / "street/pipeline.toml").write_text(STREET, encoding="utf-8")
     return folder
 
 
@@ -139,6 +170,30 @@ def test_samples_show_visits_and_durations_that_depend_on_the_input(repository, 
     assert slow["p50"][0] >= 0.002 and slow["p99"][0] >= 0.04
     assert slow["p50"][0] < slow["p99"][0]
     assert set(stages["first"]) == {"stage", "kind", "batch_sizes", "p50", "p99"}
+
+
+def test_visits_for_each_element_are_counted_and_planned_for(repository, tmp_path):
+    counts = np.array([0, 1, 3, 3, 2, 3, 0, 3], np.float32)
+    np.savez(tmp_path / "calls.npz", number=counts[:, None], x=np.ones((8, 3, 16), np.float32))
+    measured = tmp_path / "profiles.toml"
+    arguments = ("--batch-sizes", "1,2,4", "--calls", tmp_path / "calls.npz")
+    result = profile(repository, "street", *arguments, "--output", measured)
+    assert result.returncode == 0, result.stderr
+    assert tomllib.loads(measured.read_text())["visits"] == {"each": [2, 1, 1, 4]}
+    (tmp_path / "trace.csv").write_text("".join(f"{i / 100}\n" for i in range(100)), encoding="utf-8")
+    (tmp_path / "prices.toml").write_text("cpu = 1\n", encoding="utf-8")
+    planned = subprocess.run(
+        [foliot_binary(), "plan", repository / "street/pipeline.toml", "--trace", tmp_path / "trace.csv", "--prices",
+         tmp_path / "prices.toml", "--profiles", measured, "--slo", "100ms"], capture_output=True, text=True,
+        timeout=120, check=False)
+    assert planned.returncode == 0, planned.stderr
+    assert "100.00 % within 100 ms" in planned.stdout
+    assert re.search(r"^ *each .*187", planned.stdout, re.MULTILINE), "visits of a query: 1.875"
+    counts[4] = 4
+    np.savez(tmp_path / "calls.npz", number=counts[:, None], x=np.ones((8, 3, 16), np.float32))
+    result = profile(repository, "street", *arguments)
+    assert result.returncode == 1
+    assert "stage 'tell': on call 4 its output 'count' is 4, and must be a whole number from 0 to 3" in result.stderr
 
 
 @pytest.mark.parametrize("calls, complaint", [

@@ -183,11 +183,41 @@ def test_plays_a_pipeline():
     assert "fluid estimate" not in result.stdout
 
 
+def test_plays_a_pipeline_whose_stage_is_visited_for_each_element():
+    result = simulate(EXAMPLES / "elements.toml", "--duration", "4s", "--scheduler", "foliot")
+    assert result.returncode == 0, result.stderr
+    offered = {name: int(count) for name, count in re.findall(r"^  (\w+) +offered +(\d+)", result.stdout, re.MULTILINE)}
+    assert offered["street"] > 1000
+    mean = (4 * 1 + 2 * 2 + 3 + 5) / 11
+    assert abs(offered["classify"] / offered["detect"] - mean) < 0.15
+
+
+FOR_EACH = """models = "resnet50"
+elements = [1, 1]
+[[pipelines.stages]]
+models = "resnet50"
+name = "b"
+after = "resnet50"
+for_each = "resnet50"
+"""
+
+
 @pytest.mark.parametrize("stage, message", [
     ('models = "none"', "pipeline 'p': stage 'none': models 'none' do not exist"),
     ('models = "resnet50"\nafter = "second"', "stage 'resnet50': there is no stage 'second' before it"),
     ('models = "resnet50"\nshare = 0.5', "the first stage is visited by all runs: share must be 1"),
-], ids=["unknown models", "unknown stage", "share of the first"])
+    ('models = "resnet50"\nelements = [1]', "elements must be probable to be 0, 1 and so on: at least two numbers"),
+    ('models = "resnet50"\nelements = [0, -1]', "'elements' must be a list of numbers from 0 on"),
+    ('models = "resnet50"\nfor_each = "resnet50"', "for_each: there is no stage 'resnet50' before it"),
+    ('models = "resnet50"\n[[pipelines.stages]]\nmodels = "resnet50"\nname = "b"\nafter = "resnet50"\nfor_each = "resnet50"',
+     "stage 'b': for_each: stage 'resnet50' has no elements"),
+    (FOR_EACH + "elements = [1, 1]", "it is visited for each element, and cannot have elements of its own"),
+    (FOR_EACH + '[[pipelines.stages]]\nmodels = "resnet50"\nname = "c"\nafter = "b"\nshare = 0.5',
+     "a share is of a stage that is visited once, and 'b' is visited for each element of 'resnet50'"),
+    (FOR_EACH.replace("[1, 1]", str([1] * 255)) + '[[pipelines.stages]]\nmodels = "resnet50"\nname = "c"\nafter = "b"',
+     "stage 'c': a run may have 256 visits up to here; it may have 255"),
+], ids=["unknown models", "unknown stage", "share of the first", "one number", "below zero", "itself", "no elements",
+        "elements of elements", "share of elements", "too many"])
 def test_what_is_wrong_with_a_pipeline_is_named(experiment, stage, message):
     path = experiment(EXPERIMENT.replace("count = 3", "count = 1")
                       + f'[[pipelines]]\nname = "p"\n[[pipelines.stages]]\n{stage}\n')

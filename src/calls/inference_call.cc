@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "core/bounded_row.h"
 #include "core/linear_extent.h"
+#include "core/tensor_part.h"
 
 namespace foliot {
 namespace {
@@ -328,16 +329,24 @@ Status InferenceCall::take_stages() {
   return Status();
 }
 
-std::span<const std::byte> InferenceCall::input_of(uint32_t stage, uint32_t row, uint32_t index) {
+std::span<const std::byte> InferenceCall::input_of(uint32_t slot, uint32_t row, uint32_t index) {
+  const auto [stage, element] = stages_->slots().at(slot);
   const TensorSource source = stages_->source(row, stage, index);
-  return source.stage ? stages_->output(row, *source.stage, source.tensor) : input(row, source.tensor);
+  const std::span<const std::byte> whole = tensor_of(source, row);
+  return source.each ? part_of(whole, {element, stages_->slots().count(stage)}) : whole;
 }
 
-std::span<std::byte> InferenceCall::output_of(uint32_t stage, uint32_t row, uint32_t index) {
-  return stages_->output(row, stage, index);
+std::span<const std::byte> InferenceCall::tensor_of(const TensorSource& source, uint32_t row) {
+  return source.stage ? stages_->outputs(row, *source.stage, source.tensor) : input(row, source.tensor);
 }
 
-ConditionSet InferenceCall::finish(uint32_t stage, uint32_t row) { return stages_->finish(row, stage); }
+std::span<std::byte> InferenceCall::output_of(uint32_t slot, uint32_t row, uint32_t index) {
+  return stages_->output(row, slot, index);
+}
+
+VisitReading InferenceCall::finish(uint32_t slot, uint32_t row) { return stages_->finish(row, slot); }
+
+void InferenceCall::finish_empty(uint32_t stage, uint32_t row) { stages_->finish_empty(row, stage); }
 
 void InferenceCall::collect() {
   if (!served()) return;
@@ -352,14 +361,14 @@ void InferenceCall::collect() {
 void InferenceCall::collect_stages() {
   for (uint32_t index = 0; index < outputs_.size(); ++index) {
     for (uint32_t row = 0; row < rows_; ++row) {
-      const std::span<std::byte> to = output(row, index);
+      std::span<std::byte> to = output(row, index);
       if (const std::optional<TensorSource> source = stages_->source_of_output(row, index)) {
-        std::ranges::copy(
-            source->stage ? stages_->output(row, *source->stage, source->tensor) : input(row, source->tensor),
-            to.begin());
-      } else {
-        fill(to, model_->outputs[index].type, model_->pipeline->outputs[index].fill);
+        std::span<const std::byte> from = tensor_of(*source, row);
+        if (source->stage) from = from.first(stages_->computed_bytes(row, *source->stage, source->tensor));
+        std::ranges::copy(from, to.begin());
+        to = to.subspan(from.size());
       }
+      fill(to, model_->outputs[index].type, model_->pipeline->outputs[index].fill);
     }
   }
 }

@@ -59,11 +59,13 @@ class InferenceCall {
   std::span<const std::byte> input(uint32_t row, uint32_t index) const;
   std::span<std::byte> output(uint32_t row, uint32_t index);
 
-  // Of a pipeline: an input of one stage's visit for one row, where one of its outputs belongs,
-  // and that these are all there: which of the stage's conditions hold.
-  std::span<const std::byte> input_of(uint32_t stage, uint32_t row, uint32_t index);
-  std::span<std::byte> output_of(uint32_t stage, uint32_t row, uint32_t index);
-  ConditionSet finish(uint32_t stage, uint32_t row);
+  // Of a pipeline: an input of one visit for one row, by its slot, where one of its outputs belongs,
+  // and that these are all there: what is read of them.
+  std::span<const std::byte> input_of(uint32_t slot, uint32_t row, uint32_t index);
+  std::span<std::byte> output_of(uint32_t slot, uint32_t row, uint32_t index);
+  VisitReading finish(uint32_t slot, uint32_t row);
+  // PayloadStore::finish_empty().
+  void finish_empty(uint32_t stage, uint32_t row);
 
   // True when this was the last row. The first refusal refuses the whole call.
   bool complete(const Completion& completion);
@@ -129,6 +131,8 @@ class InferenceCall {
   Status choose_outputs(const Query& query);
   Status take_stages();
   void collect_stages();
+  // All of it. REQUIRES: a pipeline.
+  std::span<const std::byte> tensor_of(const TensorSource& source, uint32_t row);
   // The extents of one row, as the client sees it and as the bucket has it.
   Shape client_shape(const TensorSpec& spec) const;
   // What the client's variable dimensions make of one with this name; nullopt: not known.

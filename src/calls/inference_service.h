@@ -52,7 +52,8 @@ class InferenceService : public Inference, public RequestOrigin {
     return table_.input(payload, index);
   }
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override { return table_.output(payload, index); }
-  ConditionSet finish(PayloadHandle payload) override { return table_.finish(payload); }
+  VisitReading finish(PayloadHandle payload) override { return table_.finish(payload); }
+  void finish_empty(PayloadHandle run, uint32_t stage) override { table_.finish_empty(run, stage); }
   void fail(PayloadHandle payload, std::string_view reason) override { table_.fail(payload, reason); }
   void on_model(const ModelInfo& model) override { metrics_.on_model(model); }
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override {

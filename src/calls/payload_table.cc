@@ -129,22 +129,27 @@ PayloadTable::Row PayloadTable::find(PayloadHandle payload) const {
 std::span<const std::byte> PayloadTable::input(PayloadHandle payload, uint32_t index) {
   const Row row = find(payload);
   InferenceCall& call = row.call->call();
-  const std::optional<uint32_t> stage = stage_of(payload);
-  return stage ? call.input_of(*stage, row.index, index) : call.input(row.index, index);
+  const std::optional<uint32_t> visit = visit_slot(payload);
+  return visit ? call.input_of(*visit, row.index, index) : call.input(row.index, index);
 }
 
 std::span<std::byte> PayloadTable::output(PayloadHandle payload, uint32_t index) {
   const Row row = find(payload);
   InferenceCall& call = row.call->call();
-  const std::optional<uint32_t> stage = stage_of(payload);
-  return stage ? call.output_of(*stage, row.index, index) : call.output(row.index, index);
+  const std::optional<uint32_t> visit = visit_slot(payload);
+  return visit ? call.output_of(*visit, row.index, index) : call.output(row.index, index);
 }
 
-ConditionSet PayloadTable::finish(PayloadHandle payload) {
-  const std::optional<uint32_t> stage = stage_of(payload);
-  if (!stage) return 0;
+VisitReading PayloadTable::finish(PayloadHandle payload) {
+  const std::optional<uint32_t> visit = visit_slot(payload);
+  if (!visit) return {};
   const Row row = find(payload);
-  return row.call->call().finish(*stage, row.index);
+  return row.call->call().finish(*visit, row.index);
+}
+
+void PayloadTable::finish_empty(PayloadHandle run, uint32_t stage) {
+  const Row row = find(run);
+  row.call->call().finish_empty(stage, row.index);
 }
 
 void PayloadTable::fail(PayloadHandle payload, std::string_view reason) { find(payload).call->call().fail(reason); }

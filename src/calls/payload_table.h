@@ -31,7 +31,7 @@ class PendingCall;
 
 class PayloadTable : public PayloadStore {
  public:
-  static constexpr uint32_t kRowsMax = uint32_t{1} << kStageShift;
+  static constexpr uint32_t kRowsMax = uint32_t{1} << kVisitSlotShift;
   struct Row {
     PendingCall* call = nullptr;
     uint32_t index = 0;
@@ -58,7 +58,8 @@ class PayloadTable : public PayloadStore {
   Row find(PayloadHandle payload) const;
   std::span<const std::byte> input(PayloadHandle payload, uint32_t index) override;
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override;
-  ConditionSet finish(PayloadHandle payload) override;
+  VisitReading finish(PayloadHandle payload) override;
+  void finish_empty(PayloadHandle run, uint32_t stage) override;
   void fail(PayloadHandle payload, std::string_view reason) override;
 
   uint32_t in_use() const { return in_use_.load(std::memory_order_relaxed); }

@@ -17,14 +17,22 @@ namespace foliot {
 
 inline constexpr size_t kUnreadInputsBytesMax = size_t{256} << 20;
 
-// `find(fetch)` returns the TensorBytes that it names; empty: there are none, or they are
+// What of these tensors is taken: all of them, or a part of each; empty: there are not so many.
+inline TensorBytes take_parts(TensorBytes tensors, const std::vector<TensorPart>& taken) {
+  if (taken.empty()) return tensors;
+  if (taken.size() != tensors.size()) return {};
+  for (size_t i = 0; i < tensors.size(); ++i) tensors[i] = part_of(tensors[i], taken[i]);
+  return tensors;
+}
+
+// `find(fetch)` returns the TensorBytes that it names, whole; empty: there are none, or they are
 // not this peer's. Errors: kInvalidArgument; kResourceExhausted, if the peer does not read.
 template <typename Find>
 Status answer_fetch(const Frame& frame, Connection& connection, Find find) {
   Fetch fetch;
   FOLIOT_RETURN_IF_ERROR(decode(frame, fetch));
   if (connection.unsent_bytes() > kUnreadInputsBytesMax) return connection.check();
-  connection.send(Inputs{fetch.action, fetch.request, find(fetch), fetch.source});
+  connection.send(Inputs{fetch.action, fetch.request, take_parts(find(fetch), fetch.taken), fetch.source});
   return Status();
 }
 

@@ -11,18 +11,23 @@ std::vector<InputSource> sources_of(const BatchRows::Row& row) {
   return {{.holder = row.input.holder, .payload = row.input ? row.input.handle : row.payload}};
 }
 
-// One source for each stage, and one for the call.
+// One source for each visit, and one for the call.
 std::vector<InputSource> sources_of(const VisitOrder& order, PayloadHandle payload) {
   std::vector<InputSource> sources;
   for (uint32_t input = 0; input < order.inputs.size(); ++input) {
-    const auto& [wanted, holder] = order.inputs[input];
-    auto source = std::ranges::find(sources, wanted.stage, &InputSource::stage);
-    if (source == sources.end()) {
-      source = sources.insert(source, wanted.stage ? InputSource{.holder = holder, .stage = wanted.stage}
-                                                   : InputSource{.payload = payload});
+    const VisitOrder::Input& wanted = order.inputs[input];
+    for (uint32_t i = 0; i < wanted.pieces.size(); ++i) {
+      const auto& [slot, holder] = wanted.pieces[i];
+      auto source = std::ranges::find(sources, slot, &InputSource::slot);
+      if (source == sources.end()) {
+        source = sources.insert(source,
+                                slot ? InputSource{.holder = holder, .slot = slot} : InputSource{.payload = payload});
+      }
+      source->inputs.push_back(input);
+      source->places.push_back({i, wanted.pieces_most});
+      source->tensors.push_back(wanted.tensor);
+      source->taken.push_back(wanted.taken);
     }
-    source->inputs.push_back(input);
-    source->tensors.push_back(wanted.tensor);
   }
   return sources;
 }
@@ -33,7 +38,7 @@ BatchInputs::BatchInputs(const BatchRows& rows, const std::map<uint32_t, VisitOr
   for (uint32_t row = 0; row < rows.size(); ++row) {
     const auto visit = visits.find(row);
     sources_[row] = visit == visits.end() ? sources_of(rows[row]) : sources_of(visit->second, rows[row].payload);
-    waiting_.set(row);
+    waiting_.set(row, !sources_[row].empty());
   }
 }
 

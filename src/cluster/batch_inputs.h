@@ -1,8 +1,8 @@
 // BatchInputs: what the rows of an INFER still wait for before a worker can compute it, and
 // where each of it comes from: from the call, at its front end, or from a device that holds what
-// an earlier request or an earlier stage of the same run computed.
+// an earlier request or an earlier visit of the same run computed.
 //
-// A row waits until it has something from each of its sources, is dropped, since its client is
+// A row waits until it has something from each of its sources (a visit may have none), is dropped, since its client is
 // gone, or is starved, since a source does not have its inputs. The batch can be computed once no row
 // waits; what was dropped or starved is then computed on whatever lies in its place.
 //
@@ -25,20 +25,22 @@ namespace foliot {
 
 struct InputSource {
   std::optional<DeviceId> holder{};  // none: the front end of the call
-  std::optional<uint32_t> stage{};   // whose outputs they are; none: the call's, or an earlier request's
-  PayloadHandle payload{};           // where they are; none of a stage
+  std::optional<uint32_t> slot{};    // of the visit whose outputs they are; none: the call's, or an earlier request's
+  PayloadHandle payload{};           // where they are; none of a visit
   std::vector<uint32_t> inputs{};    // their positions among the model's inputs; empty: all
+  std::vector<TensorPart> places{};  // what of these inputs they are
   std::vector<uint32_t> tensors{};   // their positions at the source; empty: all
+  std::vector<TensorPart> taken{};   // what of these tensors is taken; empty: all of them
 
   // As FETCH and INPUTS name it. No two sources of a row have the same.
-  uint32_t number() const { return stage ? *stage + 1 : 0; }
+  uint32_t number() const { return slot ? *slot + 1 : 0; }
 };
 
 class BatchInputs {
  public:
   // Of no rows.
   BatchInputs() = default;
-  // All rows wait. `visits`: those that are visits of stages, by row.
+  // All rows with sources wait. `visits`: those that are visits of stages, by row.
   BatchInputs(const BatchRows& rows, const std::map<uint32_t, VisitOrder>& visits);
 
   bool complete() const { return waiting_.none(); }

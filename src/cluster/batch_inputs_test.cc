@@ -34,9 +34,9 @@ TEST(BatchInputsTest, RowsWaitForTheCallOrForAHolder) {
 }
 
 TEST(BatchInputsTest, AVisitHasOneSourceForEachStageAndOneForTheCall) {
-  const VisitOrder order{.inputs = {{{.stage = 4, .tensor = 1}, DeviceId(7)},
-                                    {{.stage = std::nullopt, .tensor = 0}, DeviceId(8)},
-                                    {{.stage = 4, .tensor = 0}, DeviceId(7)}}};
+  const VisitOrder order{.inputs = {{.tensor = 1, .pieces = {{4, DeviceId(7)}}},
+                                    {.tensor = 0, .pieces = {{std::nullopt, DeviceId(8)}}},
+                                    {.tensor = 0, .pieces = {{4, DeviceId(7)}}}}};
   BatchInputs inputs(two_rows(), {{0, order}});
   ASSERT_EQ(inputs.sources(0).size(), 2u);
   const InputSource* stage = inputs.find(0, 5);
@@ -72,6 +72,30 @@ TEST(BatchInputsTest, EndsWithRowsThatAreDroppedOrStarved) {
   EXPECT_EQ(inputs.starved(0), nullptr);
   EXPECT_THAT(inputs.starved(1), Pointee(std::string("its holder is gone")));
   EXPECT_EQ(inputs.find(1, 0), nullptr);
+}
+
+TEST(BatchInputsTest, PiecesOfAnInputHaveTheirPlacesAndParts) {
+  const VisitOrder order{.inputs = {{.tensor = 2, .pieces = {{4, DeviceId(7)}, {5, DeviceId(8)}}, .pieces_most = 3},
+                                    {.tensor = 0, .taken = {1, 3}, .pieces = {{4, DeviceId(7)}}},
+                                    {.tensor = 1, .pieces_most = 3}}};
+  BatchInputs inputs(two_rows(), {{0, order}});
+  ASSERT_EQ(inputs.sources(0).size(), 2u);
+  const InputSource& first = *inputs.find(0, 5);
+  EXPECT_EQ(first.holder, DeviceId(7));
+  EXPECT_THAT(first.inputs, ElementsAre(0, 1));
+  EXPECT_THAT(first.tensors, ElementsAre(2, 0));
+  EXPECT_THAT(first.places, ElementsAre(TensorPart{0, 3}, TensorPart{0, 1}));
+  EXPECT_THAT(first.taken, ElementsAre(TensorPart{0, 1}, TensorPart{1, 3}));
+  const InputSource& second = *inputs.find(0, 6);
+  EXPECT_EQ(second.holder, DeviceId(8));
+  EXPECT_THAT(second.places, ElementsAre(TensorPart{1, 3}));
+}
+
+TEST(BatchInputsTest, AVisitWithoutPiecesWaitsForNothing) {
+  const VisitOrder order{.inputs = {{.tensor = 1, .pieces_most = 3}}};
+  const BatchInputs inputs(two_rows(), {{0, order}});
+  EXPECT_FALSE(inputs.waits(0));
+  EXPECT_TRUE(inputs.waits(1));
 }
 
 }  // namespace

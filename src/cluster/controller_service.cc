@@ -184,7 +184,7 @@ class ControllerService::ClientSession : public Session {
       return Status::invalid_argument(
           fmt::format("request {} after request {}: ids must grow", request.id.value(), last.value()));
     }
-    if (is_run != is_run_id(request.id) || (is_run && (stage_of(request.id) || stage_of(request.payload)))) {
+    if (is_run != is_run_id(request.id) || (is_run && (visit_slot(request.id) || visit_slot(request.payload)))) {
       return Status::invalid_argument(fmt::format("request {} with payload {}: not an id of a {}", request.id.value(),
                                                   request.payload.value(), is_run ? "run" : "request for a model"));
     }

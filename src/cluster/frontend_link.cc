@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "cluster/answer_fetch.h"
 #include "cluster/cluster_timeouts.h"
+#include "core/stage_slots.h"
 #include "core/stage_visit.h"
 #include "core/visit_order.h"
 #include "transport/client_ids.h"
@@ -470,16 +471,19 @@ void FrontendLink::answer(Slot slot, TimePoint now) {
 bool FrontendLink::collect(Slot slot, TimePoint now) {
   InFlight& entry = in_flight_[slot];
   std::vector<const KeptOutputs*> counting;
-  for (const Completion::StageAnswer& answer : entry.completion->stages) {
+  const StageSlots slots(*entry.model->pipeline);
+  for (const Completion::VisitAnswer& answer : entry.completion->visits) {
+    const std::optional<StageSlots::Place> place = slots.find(answer.slot);
+    if (!place) return false;  // it is given up in time
     const auto kept = std::ranges::find_if(entry.others, [&](const KeptOutputs& other) {
-      return other.stage == answer.stage && other.action == answer.action;
+      return other.slot == answer.slot && other.action == answer.action;
     });
     if (kept != entry.others.end()) {
       counting.push_back(&*kept);
     } else if (worker_of(answer.device) == nullptr) {
       fail(slot, Refusal::kWorkerLost,
            fmt::format("stage '{}': its outputs were lost with the connection to its worker; try again",
-                       entry.model->pipeline->stages[answer.stage].name),
+                       entry.model->pipeline->stages[place->stage].name),
            now);
       return false;
     } else {
@@ -487,36 +491,36 @@ bool FrontendLink::collect(Slot slot, TimePoint now) {
     }
   }
   for (const KeptOutputs* kept : counting) {
-    const PayloadHandle payload = visit_of(entry.request.payload, kept->stage);
-    const std::vector<uint32_t> answers = answers_of(*entry.model->pipeline, kept->stage);
+    const PayloadHandle payload = visit_of(entry.request.payload, kept->slot);
+    const std::vector<uint32_t> answers = answers_of(*entry.model->pipeline, slots.at(kept->slot).stage);
     for (size_t i = 0; i < answers.size(); ++i) {
       std::ranges::copy(kept->tensors[i], frontend_->output(payload, answers[i]).begin());
     }
     frontend_->finish(payload);
   }
+  for (const uint32_t stage : entry.completion->empty_stages) frontend_->finish_empty(entry.request.payload, stage);
   return true;
 }
 
 Status FrontendLink::on_stage_outputs(const Outputs& outputs, TimePoint now) {
-  const std::optional<uint32_t> stage = stage_of(outputs.request);
+  const std::optional<uint32_t> slot = visit_slot(outputs.request);
   InFlight* entry = find(run_of(outputs.payload), run_of(outputs.request));
   if (entry == nullptr) return Status();  // it is over, or was restarted
-  if (!stage || *stage >= entry->model->pipeline->stages.size()) {
-    return Status::invalid_argument("OUTPUTS of a stage that there is not");
-  }
-  const PayloadHandle payload = visit_of(entry->request.payload, *stage);
-  const std::vector<uint32_t> answers = answers_of(*entry->model->pipeline, *stage);
+  const StageSlots slots(*entry->model->pipeline);
+  if (!slot || *slot >= slots.size()) return Status::invalid_argument("OUTPUTS of a visit that there is not");
+  const PayloadHandle payload = visit_of(entry->request.payload, *slot);
+  const std::vector<uint32_t> answers = answers_of(*entry->model->pipeline, slots.at(*slot).stage);
   bool fits = outputs.tensors.size() == answers.size();
   for (size_t i = 0; fits && i < answers.size(); ++i) {
     fits = outputs.tensors[i].size() == frontend_->output(payload, answers[i]).size();
   }
   if (!fits) return Status::invalid_argument("OUTPUTS that do not fit the stage");
-  if (static_cast<size_t>(std::ranges::count(entry->others, *stage, &KeptOutputs::stage)) == kActionsPerRequestMax) {
+  if (static_cast<size_t>(std::ranges::count(entry->others, *slot, &KeptOutputs::slot)) == kActionsPerRequestMax) {
     return Status::invalid_argument("OUTPUTS of too many actions for one visit");
   }
   KeptOutputs& kept = entry->others.emplace_back();
   kept.action = outputs.action;
-  kept.stage = *stage;
+  kept.slot = *slot;
   for (const auto& tensor : outputs.tensors) kept.tensors.emplace_back(tensor.begin(), tensor.end());
   if (entry->completion) answer(static_cast<Slot>(run_of(outputs.payload).value()), now);
   return Status();
@@ -639,7 +643,10 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
 std::shared_ptr<const ModelInfo> FrontendLink::without_conditions(const std::shared_ptr<const ModelInfo>& info) {
   if (info->pipeline == nullptr) return info;
   auto pipeline = std::make_shared<PipelineInfo>(*info->pipeline);
-  for (PipelineStage& stage : pipeline->stages) stage.conditions.clear();
+  for (PipelineStage& stage : pipeline->stages) {
+    stage.conditions.clear();
+    stage.count.reset();
+  }
   auto result = std::make_shared<ModelInfo>(*info);
   result->pipeline = std::move(pipeline);
   return result;

@@ -143,7 +143,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   // Outputs that came before it was known whether they count.
   struct KeptOutputs {
     ActionId action;
-    uint32_t stage = 0;  // of a run
+    uint32_t slot = 0;  // of a run's visit
     std::vector<std::vector<std::byte>> tensors;
     PayloadReference held;  // in place of tensors
     std::string detail;     // of neither

@@ -51,10 +51,11 @@ class FakeFrontend : public RequestOrigin {
   std::span<std::byte> output(PayloadHandle payload, uint32_t) override {
     return std::as_writable_bytes(std::span(&outputs[payload.value()], 1));
   }
-  ConditionSet finish(PayloadHandle visit) override {
-    finished.push_back(*stage_of(visit));
-    return 0;
+  VisitReading finish(PayloadHandle visit) override {
+    finished.push_back(*visit_slot(visit));
+    return {};
   }
+  void finish_empty(PayloadHandle run, uint32_t stage) override { empty.emplace_back(run.value(), stage); }
   void complete(const Completion& completion) override {
     completions.push_back(completion);
     asked.push_back(ids.at(completion.payload.value()));
@@ -76,9 +77,10 @@ class FakeFrontend : public RequestOrigin {
   std::map<uint64_t, float> inputs;
   std::map<uint64_t, float> outputs;
   std::vector<Completion> completions;
-  std::vector<uint32_t> finished;    // stages
-  std::map<uint64_t, uint64_t> ids;  // of the requests that were asked last, by payload
-  std::vector<uint64_t> asked;       // the ids that completions are of
+  std::vector<uint32_t> finished;                    // stages
+  std::vector<std::pair<uint64_t, uint32_t>> empty;  // runs' payloads, and stages
+  std::map<uint64_t, uint64_t> ids;                  // of the requests that were asked last, by payload
+  std::vector<uint64_t> asked;                       // the ids that completions are of
 };
 
 // A worker on the data link.
@@ -566,7 +568,7 @@ fill = -1
                                          visit_of(run.payload, stage),
                                          {std::as_bytes(std::span(&number, 1))}});
   }
-  Status end_run(const Request& run, Refusal refusal, std::vector<Completion::StageAnswer> stages = {}) {
+  Status end_run(const Request& run, Refusal refusal, std::vector<Completion::VisitAnswer> stages = {}) {
     return controller_->say(Completion{.id = run.id,
                                        .model = {},
                                        .pipeline = run.pipeline,
@@ -574,7 +576,7 @@ fill = -1
                                        .refusal = refusal,
                                        .detail = "because",
                                        .finished = now_,
-                                       .stages = std::move(stages)});
+                                       .visits = std::move(stages)});
   }
   float stage_output(uint64_t payload, uint32_t stage) {
     return frontend_.outputs[visit_of(PayloadHandle(payload), stage).value()];
@@ -600,7 +602,7 @@ TEST_F(FrontendLinkRunTest, ARunIsAnsweredWithTheOutputsThatCount) {
   const Request run = ask_run(1, 5);
   EXPECT_TRUE(is_run_id(run.id));
   EXPECT_EQ(run.pipeline, PipelineId(9));
-  EXPECT_FALSE(stage_of(run.id) || stage_of(run.payload));
+  EXPECT_FALSE(visit_slot(run.id) || visit_slot(run.payload));
   ASSERT_TRUE(send_stage(0, 20, run, 0, 7).ok());
   ASSERT_TRUE(send_stage(1, 21, run, 0, 8).ok()) << "it was computed twice";
   ASSERT_TRUE(end_run(run, Refusal::kNone, {{0, ActionId(21), DeviceId(1)}, {1, ActionId(22), DeviceId(0)}}).ok());
@@ -625,6 +627,21 @@ TEST_F(FrontendLinkRunTest, WorkersFetchTheInputsThatTheyNeed) {
   EXPECT_EQ(inputs[0].request, visit);
   ASSERT_EQ(inputs[0].tensors.size(), 1u);
   EXPECT_THAT(inputs[1].tensors, IsEmpty()) << "the call has no such input";
+}
+
+TEST_F(FrontendLinkRunTest, StagesWithoutElementsAreFinishedSo) {
+  const Request run = ask_run(1, 5);
+  ASSERT_TRUE(controller_
+                  ->say(Completion{.id = run.id,
+                                   .model = {},
+                                   .pipeline = run.pipeline,
+                                   .payload = run.payload,
+                                   .detail = {},
+                                   .finished = now_,
+                                   .empty_stages = {1}})
+                  .ok());
+  ASSERT_EQ(frontend_.completions.size(), 1u);
+  EXPECT_THAT(frontend_.empty, ElementsAre(std::pair(uint64_t{5}, 1u)));
 }
 
 TEST_F(FrontendLinkRunTest, ARunOfALostWorkerBeginsAgainWhileThereIsTime) {
@@ -662,7 +679,7 @@ TEST_F(FrontendLinkRunTest, ARunIsRefusedForTheLossIfThereIsNoTimeLeft) {
 
 TEST_F(FrontendLinkRunTest, OutputsThatDoNotFitEndTheSession) {
   const Request run = ask_run(1, 5);
-  EXPECT_THAT(send_stage(0, 20, run, 2, 7).message(), HasSubstr("a stage that there is not"));
+  EXPECT_THAT(send_stage(0, 20, run, 2, 7).message(), HasSubstr("a visit that there is not"));
   EXPECT_THAT(
       workers_[0]->say(Outputs{ActionId(20), visit_of(run.id, 0), visit_of(run.payload, 0), {{}, {}}}).message(),
       HasSubstr("do not fit the stage"));

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "cluster/answer_fetch.h"
 #include "cluster/cluster_timeouts.h"
 #include "cluster/reachable_address.h"
 #include "cluster/worker_link_sessions.h"
@@ -276,6 +277,7 @@ Status WorkerLink::on_action(const Action& action, DeviceId device, Visits visit
       release(given);
       return status;
     }
+    for (const auto& [row, order] : given.visits) put_zeros(given, row, order);
   }
   Given& kept = given_.emplace(action.id, given).first->second;
   for (uint32_t row = 0; row < action.rows.size(); ++row) {
@@ -303,6 +305,15 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
     if (lost_clients_[client_of(rows[row].request)]) given.inputs.drop(row);
   }
   return std::nullopt;
+}
+
+// Where fewer pieces come than there may be.
+void WorkerLink::put_zeros(const Given& given, uint32_t row, const VisitOrder& order) {
+  for (uint32_t input = 0; input < order.inputs.size(); ++input) {
+    const auto& [tensor, taken, pieces, pieces_most] = order.inputs[input];
+    const std::span<std::byte> space = staging_.input_space(StagingArea::payload(*given.batch, row), input);
+    std::ranges::fill(space.subspan(space.size() / pieces_most * pieces.size()), std::byte());
+  }
 }
 
 // Room for the outputs that are to be held.
@@ -342,7 +353,7 @@ void WorkerLink::fetch_from_call(const Given& given, uint32_t row, const InputSo
   const auto client = clients_.find(client_of(request));
   if (client == clients_.end()) return;
   client->second->connection().send(
-      Fetch{given.action.id, own_id(request), source.payload, source.number(), source.tensors});
+      Fetch{given.action.id, own_id(request), source.payload, source.number(), source.tensors, source.taken});
 }
 
 void WorkerLink::fetch_from_holder(Given& given, uint32_t row, const InputSource& source) {
@@ -360,13 +371,14 @@ void WorkerLink::fetch_from_holder(Given& given, uint32_t row, const InputSource
     }
   }
   if (holder->second == nullptr) return;
-  holder->second->connection().send(Fetch{given.action.id, request, source.payload, source.number(), source.tensors});
+  holder->second->connection().send(
+      Fetch{given.action.id, request, source.payload, source.number(), source.tensors, source.taken});
 }
 
-// What is held here for this request, or for a stage of its run; empty: it is not.
+// What is held here for this request, or of a visit of its run; empty: it is not.
 TensorBytes WorkerLink::held(RequestId request, const InputSource& source) const {
-  if (!source.stage) return held_.find(source.payload, client_of(request));
-  return stage_outputs_.find(visit_of(run_of(request), *source.stage), source.tensors);
+  if (!source.slot) return held_.find(source.payload, client_of(request));
+  return take_parts(stage_outputs_.find(visit_of(run_of(request), *source.slot), source.tensors), source.taken);
 }
 
 // Errors: kInvalidArgument if they are not the inputs of the model.
@@ -375,8 +387,10 @@ Status WorkerLink::feed(Given& given, uint32_t row, const InputSource& source, c
   if (inputs.empty()) {
     for (uint32_t input = 0; input < given.layout->inputs.size(); ++input) inputs.push_back(input);
   }
+  std::vector<TensorPart> places = source.places;
+  places.resize(inputs.size());
   std::vector<uint64_t> wanted;
-  for (const uint32_t input : inputs) wanted.push_back(given.layout->inputs[input]);
+  for (size_t i = 0; i < inputs.size(); ++i) wanted.push_back(given.layout->inputs[inputs[i]] / places[i].of);
   if (!std::ranges::equal(wanted, tensors, {}, {}, &std::span<const std::byte>::size)) {
     std::vector<size_t> sizes;
     for (const auto& tensor : tensors) sizes.push_back(tensor.size());
@@ -386,7 +400,7 @@ Status WorkerLink::feed(Given& given, uint32_t row, const InputSource& source, c
   }
   const PayloadHandle payload = StagingArea::payload(*given.batch, row);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    std::ranges::copy(tensors[i], staging_.input_space(payload, inputs[i]).begin());
+    std::ranges::copy(tensors[i], part_of(staging_.input_space(payload, inputs[i]), places[i]).begin());
   }
   given.inputs.receive(row, source.number());
   return Status();
@@ -399,7 +413,7 @@ void WorkerLink::feed_held(Given& given, uint32_t row, const InputSource& source
   if (const Status status = feed(given, row, source, tensors); !status.ok()) {
     return given.inputs.starve(row, status.message());
   }
-  if (!source.stage) return;
+  if (!source.slot) return;
   uint64_t bytes = 0;
   for (const auto& tensor : tensors) bytes += tensor.size();
   watch_.on_stage_inputs(bytes, fetched);
@@ -690,9 +704,17 @@ Status WorkerLink::check_visits(const Given& given) const {
     const uint64_t elements = byte_size(output.type, shape_in(output, dimensions)) / size_of(output.type);
     return elements > (condition.value == StageCondition::Value::kElement ? condition.element : 0);
   };
+  const auto pieces_fit = [&](const VisitOrder& order) {
+    if (order.inputs.size() != given.layout->inputs.size()) return false;
+    for (uint32_t input = 0; input < order.inputs.size(); ++input) {
+      if (given.layout->inputs[input] % order.inputs[input].pieces_most != 0) return false;
+    }
+    return true;
+  };
   for (const auto& [row, order] : given.visits) {
-    if (row < given.action.rows.size() && order.inputs.size() == given.layout->inputs.size() &&
+    if (row < given.action.rows.size() && pieces_fit(order) &&
         std::ranges::all_of(order.answers, [&](uint32_t output) { return output < model.outputs.size(); }) &&
+        (!order.count || element_is_there({.output = *order.count})) &&
         std::ranges::all_of(order.conditions, element_is_there)) {
       continue;
     }
@@ -723,13 +745,11 @@ bool WorkerLink::end_visit(Given& given, uint32_t row, Outcome& outcome) {
   for (uint32_t i = 0; i < given.layout->outputs.size(); ++i) {
     outputs.push_back(staging_.output(StagingArea::payload(*given.batch, row), i));
   }
-  uint32_t held_conditions = 0;
-  for (uint32_t i = 0; i < order.conditions.size(); ++i) {
-    const StageCondition& condition = order.conditions[i];
-    const DataType type = models_.info(given.model).outputs[condition.output].type;
-    if (holds(condition, type, outputs[condition.output])) held_conditions |= 1u << i;
-  }
-  outcome.conditions.set(row, static_cast<ConditionSet>(held_conditions));
+  const auto count = order.count ? std::optional(StageCount{.output = *order.count}) : std::nullopt;
+  const VisitReading reading = read_visit(order.conditions, count, models_.info(given.model).outputs,
+                                          [&](uint32_t output) { return outputs[output]; });
+  outcome.conditions.set(row, reading.conditions);
+  outcome.counts.set(row, reading.count);
   if (!order.answers.empty()) {
     Outputs answers{given.action.id, own_id(answered.request), answered.payload};
     for (const uint32_t output : order.answers) answers.tensors.push_back(outputs[output]);

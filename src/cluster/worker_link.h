@@ -175,6 +175,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   bool end_visit(Given& given, uint32_t row, Outcome& outcome);
   bool is_resident(ModelId model) const;  // on any device
   std::optional<OutcomeStatus> stage(Given& given, TimePoint now);
+  void put_zeros(const Given& given, uint32_t row, const VisitOrder& order);
   bool reserve_held(Given& given);
   void release(const Given& given);
   template <typename Condition>

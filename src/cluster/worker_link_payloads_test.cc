@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -200,9 +201,9 @@ class WorkerLinkVisitTest : public WorkerLinkHolderTest {
  protected:
   static constexpr RequestId kRun = RequestId(kRunIdBit | 40);
   static RequestId visit(uint32_t stage) { return visit_of(request_of(1, kRun), stage); }
-  static VisitOrder::Input from_call(uint32_t tensor) { return {{.stage = {}, .tensor = tensor}, {}}; }
+  static VisitOrder::Input from_call(uint32_t tensor) { return {.tensor = tensor, .pieces = {{}}}; }
   static VisitOrder::Input from_stage(uint32_t stage, DeviceId holder) {
-    return {{.stage = stage, .tensor = 0}, holder};
+    return {.tensor = 0, .pieces = {{stage, holder}}};
   }
   // Of one row.
   Status say_visit(uint64_t id, uint32_t stage, const VisitOrder& order) {
@@ -294,6 +295,60 @@ TEST_F(WorkerLinkVisitTest, AVisitWithoutItsInputsIsNamedAndHoldsNothing) {
   run();
   EXPECT_EQ(outcome().unfed_rows, RowSet(1)) << "the holder cannot be reached";
   EXPECT_EQ(link_.held().used_bytes(), 0u);
+}
+
+TEST_F(WorkerLinkVisitTest, TheOutcomeHasWhatIsCounted) {
+  VisitOrder order{{from_call(0)}, {}, {}, true};
+  order.count = 0;
+  ASSERT_TRUE(say_visit(2, 0, order).ok());
+  ASSERT_TRUE(give(2, 0, 1.25f).ok());
+  run();
+  EXPECT_EQ(outcome().counts[0], 2.5f) << "as it stands there";
+  order.count = 1;
+  EXPECT_FALSE(say_visit(3, 1, order).ok()) << "there is no such output";
+}
+
+TEST_F(WorkerLinkVisitTest, WhereNoPiecesComeTheInputIsZero) {
+  ASSERT_TRUE(say_visit(2, 0, {{from_call(0)}, {}, {0}, false}).ok());
+  ASSERT_TRUE(give(2, 0, 5).ok());
+  run();
+  const VisitOrder::Input none{.tensor = 0, .pieces_most = 4};
+  ASSERT_TRUE(say_visit(3, 1, {{none}, {}, {0}, false}).ok());
+  run();
+  EXPECT_THAT(client_.outputs(), ElementsAre(std::to_string(own_id(visit(0)).value()) + ": 10",
+                                             std::to_string(own_id(visit(1)).value()) + ": 0"));
+  const VisitOrder::Input uneven{.tensor = 0, .pieces_most = 3};
+  EXPECT_FALSE(say_visit(4, 2, {{uneven}, {}, {0}, false}).ok());
+}
+
+TEST_F(WorkerLinkVisitTest, PiecesLieOneBehindTheOtherInTheirOrder) {
+  // The bytes of a float, from two visits: 0x4140 is the upper half of 12, and the lower one is zero.
+  const std::array<uint8_t, 2> lower{0, 0};
+  const std::array<uint8_t, 2> upper{0x40, 0x41};
+  const VisitOrder::Input halves{.tensor = 0, .pieces = {{4, kOther}, {3, kOther}}, .pieces_most = 2};
+  ASSERT_TRUE(say_visit(2, 6, {{halves}, {}, {0}, false}).ok());
+  TestPeer holder(link_, Role::kWorker, kAddress);
+  ASSERT_EQ(holder.received<Fetch>(MessageType::kFetch).size(), 2u);
+  ASSERT_TRUE(holder.say(Inputs{ActionId(2), visit(6), {std::as_bytes(std::span(upper))}, 4}).ok());
+  ASSERT_TRUE(holder.say(Inputs{ActionId(2), visit(6), {std::as_bytes(std::span(lower))}, 5}).ok());
+  run();
+  EXPECT_THAT(client_.outputs(), ElementsAre(std::to_string(own_id(visit(6)).value()) + ": 24"));
+}
+
+TEST_F(WorkerLinkVisitTest, OfWhatIsHeldPartsAreFetched) {
+  ASSERT_TRUE(say_visit(2, 0, {{from_call(0)}, {}, {}, true}).ok());
+  ASSERT_TRUE(give(2, 0, 6).ok());
+  run();
+  TestPeer other(link_, Role::kWorker);
+  ASSERT_TRUE(other.say(Fetch{ActionId(9), visit(3), {}, 1, {0}, {{1, 2}}}).ok());
+  ASSERT_TRUE(other.say(Fetch{ActionId(9), visit(3), {}, 1, {0}, {{1, 2}, {0, 2}}}).ok());
+  const auto inputs = other.received<Inputs>(MessageType::kInputs);
+  ASSERT_EQ(inputs.size(), 2u);
+  ASSERT_EQ(inputs[0].tensors.size(), 1u);
+  EXPECT_THAT(std::vector<std::byte>(inputs[0].tensors[0].begin(), inputs[0].tensors[0].end()),
+              ElementsAre(std::byte{0x40}, std::byte{0x41}))
+      << "the upper half of 12";
+  EXPECT_THAT(inputs[1].tensors, IsEmpty()) << "not as many parts as tensors";
 }
 
 TEST_F(WorkerLinkVisitTest, WhatIsHeldEndsWithItsClient) {

@@ -193,7 +193,7 @@ Status WorkerLink::FetcherSession::on_frame(const Frame& frame, TimePoint now) {
     case MessageType::kFetch:
       return answer_fetch(frame, connection_, [this](const Fetch& fetch) {
         InputSource source{.payload = fetch.payload, .tensors = fetch.tensors};
-        if (fetch.source > 0) source.stage = fetch.source - 1;
+        if (fetch.source > 0) source.slot = fetch.source - 1;
         return link_.held(fetch.request, source);
       });
     case MessageType::kPing: return on_ping(frame, connection_, now);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/units.h"
@@ -114,6 +115,22 @@ void TomlReader::ascending(std::string_view key, std::vector<uint32_t>& to) {
     numbers.push_back(static_cast<uint32_t>(value->get()));
   }
   to = std::move(numbers);
+}
+
+void TomlReader::weights(std::string_view key, std::vector<double>& to) {
+  const toml::node* node = take(key);
+  if (node == nullptr) return;
+  const auto wrong = [&] { fail(key, "must be a list of numbers from 0 on, of which one is above 0"); };
+  const auto* array = node->as_array();
+  if (array == nullptr) return wrong();
+  std::vector<double> weights;
+  for (const auto& element : *array) {
+    const std::optional<double> weight = element.value<double>();
+    if (!element.is_number() || !(*weight >= 0) || !std::isfinite(*weight)) return wrong();
+    weights.push_back(*weight);
+  }
+  if (std::ranges::none_of(weights, [](double weight) { return weight > 0; })) return wrong();
+  to = std::move(weights);
 }
 
 void TomlReader::duration(std::string_view key, Duration& to) {

@@ -52,6 +52,8 @@ class TomlReader {
   void whole(std::string_view key, uint32_t& to, uint32_t min = 0, uint32_t max = std::numeric_limits<uint32_t>::max());
   // Of whole numbers from 1 on, in ascending order.
   void ascending(std::string_view key, std::vector<uint32_t>& to);
+  // Of numbers from 0 on, of which one is above.
+  void weights(std::string_view key, std::vector<double>& to);
   // In quotes, with a unit.
   void duration(std::string_view key, Duration& to);
   void duration(std::string_view key, std::optional<Duration>& to);

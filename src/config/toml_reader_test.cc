@@ -118,5 +118,21 @@ TEST(TomlFileTest, NamesAnAbsentFile) {
   EXPECT_EQ(read_toml_file("/").status().message(), "/: a folder, not a file");
 }
 
+TEST(TomlReaderTest, WeightsAreNumbersFromZeroOnOfWhichOneIsAbove) {
+  const auto read = [](const std::string& value, std::vector<double>& to) {
+    const Result<toml::table> table = parse_toml("w = " + value, "a.toml");
+    TomlReader reader(*table, "a.toml");
+    reader.weights("w", to);
+    return reader.finish().message();
+  };
+  std::vector<double> weights;
+  EXPECT_EQ(read("[0, 0.5, 2]", weights), "");
+  EXPECT_THAT(weights, ElementsAre(0, 0.5, 2));
+  for (const char* wrong : {"1", "[]", "[0, 0]", "[1, -1]", "[1, nan]", "[1, inf]", "[1, '2']"}) {
+    EXPECT_EQ(read(wrong, weights), "a.toml:1: 'w' must be a list of numbers from 0 on, of which one is above 0")
+        << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace foliot

@@ -29,6 +29,7 @@ Completion answer_of(const RequestTable::Entry& row, const Action& action, const
   completion.exec_duration = outcome.duration;
   completion.output_duration = outcome.output_duration;
   completion.conditions = outcome.conditions[index];
+  completion.count = outcome.counts[index];
   completion.action = action.id;
   completion.device = action.device;
   return completion;

@@ -21,6 +21,13 @@
 // that is so if (1 - p) c > b: more runs are answered if none visits it. Such a visit is let in, or its run refused,
 // when its condition is known.
 //
+// A stage that is visited for each element of an output counts in reserves as a batch of as many rows
+// as runs lately had elements, rounded up, and in the work ahead with their mean number. Counting the
+// most that there may be would refuse most of what can be answered. Once a run's elements are counted,
+// its work ahead is theirs. A count that is no whole number up to the stage's limit refuses the run
+// (kModelError). What the counts were is forgotten while none come, so that no run is refused forever
+// for what others had.
+//
 // Where workers hold what stages compute (hold_outputs()), a run reserves room for all of it when it
 // begins, on each worker, since any of them may visit any stage; it is refused (kOverload) if there is
 // none. Outputs are discarded when no stage can take them any more. With a holder that is lost, the
@@ -49,6 +56,7 @@
 #include "controller/work_ahead.h"
 #include "core/pipeline_info.h"
 #include "core/request.h"
+#include "core/stage_slots.h"
 #include "core/visit_order.h"
 
 namespace foliot {
@@ -130,12 +138,25 @@ class PipelineRuns {
     Duration mean_;
     TimePoint seen_;
   };
+  // How many elements runs lately had for a stage.
+  class Elements {
+   public:
+    void record(uint32_t count, TimePoint now);
+    double lately(TimePoint now) const;
+
+   private:
+    double mean_ = 1;
+    uint32_t recorded_ = 0;
+    TimePoint seen_;
+  };
   struct Pipeline {
     std::shared_ptr<const PipelineInfo> info;
+    StageSlots slots;
     // By stage: the stages that depend on it, by inputs or conditions.
     std::vector<std::vector<uint32_t>> successors;
-    std::vector<Wait> waits;     // by stage
-    std::vector<double> shares;  // by stage: of the last runs, those that visited it
+    std::vector<Wait> waits;         // by stage
+    std::vector<double> shares;      // by stage: of the last runs, those that visited it
+    std::vector<Elements> elements;  // by stage; 1 where it is visited once
     // By stage, for runs of this bucket at `measured`: the least time of what follows, and that
     // with the stage itself.
     std::vector<Duration> rests;
@@ -148,6 +169,7 @@ class PipelineRuns {
     double late_inflation = 1;                   // of what a visit that is decided late has to wait for
     std::vector<bool> decided_late;              // by stage: its visits are let in when they come
     std::vector<Duration> costs;                 // by stage: time of a device that a run takes, on average
+    std::vector<Duration> row_costs;             // by stage: the same of one visit
     std::vector<KindId> kinds;                   // by stage: of devices that run it
     std::vector<StageSet> takers;                // by stage: those that may take its outputs
     std::vector<std::vector<uint32_t>> answers;  // by stage: its outputs that clients may get
@@ -157,22 +179,27 @@ class PipelineRuns {
   struct Run {
     Request request;
     std::shared_ptr<Pipeline> pipeline;
-    StageSet visited;    // and over
-    StageSet skipped;    // for good
-    StageSet under_way;  // submitted, and not over
+    StageSet visited;                        // all of its visits, if any, are over
+    StageSet skipped;                        // for good
+    StageSet under_way;                      // some of its visits are not over
+    SlotSet visits;                          // submitted, and not over
+    std::array<uint8_t, kStagesMax> left{};  // by stage: of its visits, those that are not over
     std::array<ConditionSet, kStagesMax> conditions{};
+    std::array<uint8_t, kStagesMax> counts{};  // by stage that counts: the elements
     std::array<Duration, kStagesMax> costs{};  // of stages that are to be visited yet, in ahead_
-    StageSet held;                             // of those visited: their outputs are with their holders
-    std::array<DeviceId, kStagesMax> holders{};
-    HeldRoom room{0, 0};    // that it has reserved
-    Completion completion;  // so far; with a refusal: the run is to end
+    SlotSet held;                              // visits that were made: their outputs are with their holders
+    std::vector<DeviceId> holders{};           // by slot
+    HeldRoom room{0, 0};                       // that it has reserved
+    Completion completion;                     // so far; with a refusal: the run is to end
   };
   enum class Step : uint8_t { kVisit, kSkip, kWait };
 
   std::shared_ptr<Pipeline> find(PipelineId pipeline) const;
   void measure(Pipeline& pipeline, const Request& run, TimePoint now) const;
-  // The least time of a visit.
-  Duration least_time(const PipelineStage& stage, const Request& run) const;
+  // The least time of so many visits.
+  Duration least_time(const PipelineStage& stage, const Request& run, uint32_t visits) const;
+  // Of a stage in the runs that are to come: as many as runs lately had.
+  static uint32_t expected_visits(const Pipeline& pipeline, uint32_t stage, TimePoint now);
   // What a row takes of a device, in batches that take least for it.
   Duration least_cost(const PipelineStage& stage, const Request& run, DeviceId device) const;
   bool is_decided_late(const Pipeline& pipeline, uint32_t stage) const;
@@ -180,28 +207,36 @@ class PipelineRuns {
   Duration wait_for(KindId kind, const Request& run) const;
   // When the run could be over after those before it.
   TimePoint earliest_end(const Pipeline& pipeline, const Request& run, TimePoint now) const;
-  // The same of a visit of one stage and what follows.
-  TimePoint earliest_end_after(const Pipeline& pipeline, uint32_t stage, const Request& run, TimePoint now) const;
+  // The same of so many visits of one stage and what follows.
+  TimePoint earliest_end_after(const Pipeline& pipeline, uint32_t stage, uint32_t visits, const Request& run,
+                               TimePoint now) const;
   // Of all stages but those that are decided late.
   void add_work(Run& run);
   void add_work(Run& run, uint32_t stage, Duration work);
-  void remove_work(Run& run, uint32_t stage);
+  void remove_work(Run& run, uint32_t stage) { remove_work(run, stage, run.costs[stage]); }
+  void remove_work(Run& run, uint32_t stage, Duration work);
   static bool has_bucket(const Pipeline& pipeline, BucketId bucket);
   // Of all that the run's stages may compute. REQUIRES: has_bucket().
   static HeldRoom room_of(const Pipeline& pipeline, BucketId bucket);
   bool reserve_room(Run& run);
-  void discard(const Run& run, uint32_t stage);
+  void discard(const Run& run, uint32_t slot);
   // What no stage can take any more.
   void discard_used(Run& run);
   void take_over(TimePoint now);
   void take(const Completion& visit, TimePoint now);
-  void take_served(Run& run, uint32_t stage, const Completion& visit, TimePoint now);
+  void take_served(Run& run, uint32_t slot, const Completion& visit, TimePoint now);
+  // What the stage counted; the run is refused if it cannot be that.
+  void take_count(Run& run, uint32_t stage, float count, TimePoint now);
   // Visits what can be, and ends the run where nothing is left.
   void go_on(RequestId run, TimePoint now);
   Step next_step(const Run& run, uint32_t stage) const;
-  // Of a stage that is decided late: whether there is time for it; else the run is refused.
-  bool let_in(Run& run, uint32_t stage, TimePoint now);
-  void visit(Run& run, uint32_t stage, TimePoint now);
+  // Of a stage that can be visited; false: the run is refused.
+  bool visit_stage(Run& run, uint32_t stage, TimePoint now);
+  // Of a stage that is decided late: whether there is time for so many visits; else the run is refused.
+  bool let_in(Run& run, uint32_t stage, uint32_t visits, TimePoint now);
+  void submit_visits(Run& run, uint32_t stage, uint32_t visits, TimePoint now);
+  VisitOrder::Input input_order(const Run& run, const StageSlots::Place& visit,
+                                const std::vector<TensorSource>& sources) const;
   // What of a run's time a stage leaves to what follows.
   Duration reserve(const Pipeline& pipeline, uint32_t stage, const Request& run) const;
   void refuse(Run& run, Refusal reason, const std::string& detail, TimePoint earliest);

@@ -46,29 +46,35 @@ class BatchRows : public BoundedArray<BatchRow, kBatchSizeMax> {
   using Row = BatchRow;
 };
 
-// Of each row of a batch, which conditions hold. It ends with the last row that has any: as few
-// batches are of stages with conditions, most of these are empty, and copied at no cost.
-class RowConditions {
+// A number for each row of a batch. It ends with the last one that is not 0: as few batches are of
+// stages about which there is something to say, most of these are empty, and copied at no cost.
+template <typename Number>
+class RowNumbers {
  public:
-  RowConditions() {}  // NOLINT(modernize-use-equals-default): as of BatchRows
-  RowConditions(std::initializer_list<ConditionSet> held) {
-    for (const ConditionSet conditions : held) set(held_.size(), conditions);
+  RowNumbers() {}  // NOLINT(modernize-use-equals-default): as of BatchRows
+  RowNumbers(std::initializer_list<Number> numbers) {
+    for (const Number number : numbers) set(numbers_.size(), number);
   }
-  ConditionSet operator[](uint32_t row) const { return row < held_.size() ? held_[row] : ConditionSet{0}; }
-  void set(uint32_t row, ConditionSet conditions) {
-    if (row >= held_.size() && conditions == 0) return;
-    while (held_.size() <= row) held_.add(0);
-    held_[row] = conditions;
+  Number operator[](uint32_t row) const { return row < numbers_.size() ? numbers_[row] : Number{0}; }
+  void set(uint32_t row, Number number) {
+    if (row >= numbers_.size() && number == 0) return;
+    while (numbers_.size() <= row) numbers_.add(0);
+    numbers_[row] = number;
   }
-  void clear() { held_.clear(); }
-  // Rows from here on have none.
-  uint32_t size() const { return held_.size(); }
-  const ConditionSet* begin() const { return held_.begin(); }
-  const ConditionSet* end() const { return held_.end(); }
+  void clear() { numbers_.clear(); }
+  // Rows from here on have 0.
+  uint32_t size() const { return numbers_.size(); }
+  const Number* begin() const { return numbers_.begin(); }
+  const Number* end() const { return numbers_.end(); }
 
  private:
-  BoundedArray<ConditionSet, kBatchSizeMax> held_;
+  BoundedArray<Number, kBatchSizeMax> numbers_;
 };
+
+// Of each row, which conditions hold.
+using RowConditions = RowNumbers<ConditionSet>;
+// Of each row, what it counts (VisitReading::count).
+using RowCounts = RowNumbers<float>;
 
 struct Action {
   ActionId id;
@@ -136,6 +142,7 @@ struct Outcome {
   RowSet unfed_rows{};
   // kDone: by row.
   RowConditions conditions{};
+  RowCounts counts{};
 
   bool done() const { return status == OutcomeStatus::kDone; }
 };

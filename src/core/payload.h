@@ -19,7 +19,7 @@
 #include <string_view>
 
 #include "core/ids.h"
-#include "core/stage_condition.h"
+#include "core/visit_reading.h"
 
 namespace foliot {
 
@@ -48,9 +48,11 @@ class PayloadStore {
   virtual std::span<const std::byte> input(PayloadHandle payload, uint32_t index) = 0;
   // Where one row of output `index` belongs; of exactly its size. Never allocates.
   virtual std::span<std::byte> output(PayloadHandle payload, uint32_t index) = 0;
-  // All outputs of it are there. Of a visit of a pipeline's stage: which of the stage's
-  // conditions hold. Never allocates.
-  virtual ConditionSet finish(PayloadHandle /*payload*/) { return 0; }
+  // All outputs of it are there. Of a visit of a pipeline's stage: what is read of them. Never
+  // allocates.
+  virtual VisitReading finish(PayloadHandle /*payload*/) { return {}; }
+  // Of a run whose stages are visited elsewhere: this stage was visited, for each of no elements.
+  virtual void finish_empty(PayloadHandle /*run*/, uint32_t /*stage*/) {}
   // The model's own code failed on it, for this reason: one line, at most kFailureBytesMax.
   // There is no output. Once.
   virtual void fail(PayloadHandle /*payload*/, std::string_view /*reason*/) {}

@@ -151,18 +151,21 @@ struct Completion {
   Duration exec_duration;
   Duration output_duration;
   ConditionSet conditions = 0;  // of a visit of a stage: those that hold
+  float count = 0;              // likewise: what it counts
   // The action that answered it, and where: its outputs, and no others, count.
   ActionId action;
   DeviceId device;
-  // Of a run: the same of each stage that it visited and whose outputs the client may get.
-  struct StageAnswer {
-    uint32_t stage = 0;
+  // Of a run: the same of each visit of a stage whose outputs the client may get.
+  struct VisitAnswer {
+    uint32_t slot = 0;
     ActionId action;
     DeviceId device;
 
-    bool operator==(const StageAnswer&) const = default;
+    bool operator==(const VisitAnswer&) const = default;
   };
-  std::vector<StageAnswer> stages{};
+  std::vector<VisitAnswer> visits{};
+  // Likewise: such stages that were visited for each of no elements, ascending.
+  std::vector<uint32_t> empty_stages{};
 
   bool served() const { return refusal == Refusal::kNone; }
 };

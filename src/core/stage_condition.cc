@@ -48,6 +48,8 @@ double value_of(const StageCondition& condition, std::span<const std::byte> row)
   return value_of<T>(condition, row, [](T value) { return value; });
 }
 
+}  // namespace
+
 double value_of(const StageCondition& condition, DataType type, std::span<const std::byte> row) {
   switch (type) {
     case DataType::kBool:
@@ -69,8 +71,6 @@ double value_of(const StageCondition& condition, DataType type, std::span<const 
   }
   FOLIOT_CHECK(false);
 }
-
-}  // namespace
 
 bool holds(const StageCondition& condition, DataType type, std::span<const std::byte> row) {
   const double value = value_of(condition, type, row);

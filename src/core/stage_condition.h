@@ -33,6 +33,8 @@ struct StageCondition {
   double limit = 0;
 };
 
+// What it compares. As holds().
+double value_of(const StageCondition& condition, DataType type, std::span<const std::byte> row);
 // Whether it holds for this row of its output. No allocation. REQUIRES: the row has elements
 // of this type, and the one that is asked for.
 bool holds(const StageCondition& condition, DataType type, std::span<const std::byte> row);

@@ -1,6 +1,7 @@
-// Stage visits: the requests that a run of a pipeline becomes, one for each stage that it
-// visits (core/pipeline_info.h). A visit's id and payload are those of the run, with the
-// stage in bits that these leave free.
+// Stage visits: the requests that a run of a pipeline becomes (core/pipeline_info.h). A visit's
+// id and payload are those of the run, with the visit's slot in bits that these leave free.
+// Slots number the visits that a run can make, a stage's one behind the other
+// (core/stage_slots.h).
 #ifndef FOLIOT_CORE_STAGE_VISIT_H_
 #define FOLIOT_CORE_STAGE_VISIT_H_
 
@@ -13,28 +14,28 @@
 namespace foliot {
 
 // Of ids and payloads of runs, zero: bits 24 to 31.
-inline constexpr uint32_t kStageShift = 24;
-inline constexpr uint64_t kStageBits = uint64_t{0xFF} << kStageShift;
-static_assert(kStagesMax < kStageBits >> kStageShift);
+inline constexpr uint32_t kVisitSlotShift = 24;
+inline constexpr uint64_t kVisitSlotBits = uint64_t{0xFF} << kVisitSlotShift;
+static_assert(kSlotsMax <= kVisitSlotBits >> kVisitSlotShift);
 
-// RequestId or PayloadHandle. REQUIRES: run.value() & kStageBits is 0.
+// RequestId or PayloadHandle. REQUIRES: run.value() & kVisitSlotBits is 0; slot < kSlotsMax.
 template <typename AnyId>
-constexpr AnyId visit_of(AnyId run, uint32_t stage) {
-  return AnyId(run.value() | uint64_t{stage + 1} << kStageShift);
+constexpr AnyId visit_of(AnyId run, uint32_t slot) {
+  return AnyId(run.value() | uint64_t{slot + 1} << kVisitSlotShift);
 }
 template <typename AnyId>
 constexpr AnyId run_of(AnyId visit) {
-  return AnyId(visit.value() & ~kStageBits);
+  return AnyId(visit.value() & ~kVisitSlotBits);
 }
-// The n-th number with room for stages.
+// The n-th number with room for slots.
 constexpr uint64_t nth_run(uint64_t n) {
-  const uint64_t low = n & ((uint64_t{1} << kStageShift) - 1);
-  return low | n >> kStageShift << 32;
+  const uint64_t low = n & ((uint64_t{1} << kVisitSlotShift) - 1);
+  return low | n >> kVisitSlotShift << 32;
 }
 // nullopt: it is that of a run, or of a request for a model.
 template <typename AnyId>
-constexpr std::optional<uint32_t> stage_of(AnyId visit) {
-  const auto bits = static_cast<uint32_t>((visit.value() & kStageBits) >> kStageShift);
+constexpr std::optional<uint32_t> visit_slot(AnyId visit) {
+  const auto bits = static_cast<uint32_t>((visit.value() & kVisitSlotBits) >> kVisitSlotShift);
   if (bits == 0) return std::nullopt;
   return bits - 1;
 }

@@ -1,24 +1,35 @@
 // VisitOrder: what a worker does with a row that is a visit of a pipeline's stage, where the
 // stages of a run are visited by several workers (decision 0121): where its inputs come from,
-// which conditions it evaluates, and where its outputs go.
+// which conditions it evaluates and what it counts, and where its outputs go.
 //
 // VisitOutputs: the holders of what stages computed, as the controller sees them.
 #ifndef FOLIOT_CORE_VISIT_ORDER_H_
 #define FOLIOT_CORE_VISIT_ORDER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/ids.h"
 #include "core/pipeline_info.h"
 #include "core/stage_condition.h"
+#include "core/tensor_part.h"
 
 namespace foliot {
 
 struct VisitOrder {
+  // What of one input comes from one place.
+  struct Piece {
+    std::optional<uint32_t> slot;  // of the visit whose output it is; none: an input of the call
+    DeviceId holder;               // of an output: the device that computed it
+
+    bool operator==(const Piece&) const = default;
+  };
   struct Input {
-    TensorSource source;
-    DeviceId holder;  // of a stage's output: the device that computed it
+    uint32_t tensor = 0;          // position among the outputs of the visits, or the call's inputs
+    TensorPart taken{};           // of this tensor, at its holder
+    std::vector<Piece> pieces{};  // one behind the other
+    uint32_t pieces_most = 1;     // the input has room for; zeros where there are fewer
 
     bool operator==(const Input&) const = default;
   };
@@ -26,6 +37,7 @@ struct VisitOrder {
   std::vector<StageCondition> conditions;  // at most kConditionsMax
   std::vector<uint32_t> answers;           // outputs that the client may get; they are sent to it
   bool held = false;                       // later stages may take its outputs: the worker holds them
+  std::optional<uint32_t> count{};         // the output that is read as a count
 };
 
 class VisitOutputs {

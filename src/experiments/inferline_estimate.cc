@@ -34,7 +34,7 @@ class RunWatch : public Observer {
     latencies.emplace_back();
   }
   void on_request(const Request& request, TimePoint /*now*/) override {
-    const std::optional<uint32_t> stage = stage_of(request.id);
+    const std::optional<uint32_t> stage = visit_slot(request.id);
     const auto run = stage ? positions_.find(run_of(request.id).value()) : positions_.end();
     if (run != positions_.end()) trace.visits[run->second] |= VisitSet{1} << *stage;
   }

@@ -26,11 +26,15 @@ constexpr std::string_view kPipelineFile = "pipeline.toml";
 
 int line_of(const toml::node& node) { return static_cast<int>(node.source().begin.line); }
 
+constexpr std::string_view kEachSuffix = "[]";
+
 // "STAGE.TENSOR"; a tensor's name may have further '.'.
-TensorName parse_tensor_name(const std::string& text) {
+TensorName parse_tensor_name(std::string text) {
+  const bool each = text.ends_with(kEachSuffix);
+  if (each) text.resize(text.size() - kEachSuffix.size());
   const size_t dot = text.find('.');
-  if (dot == std::string::npos) return {"", text};
-  return {text.substr(0, dot), text.substr(dot + 1)};
+  if (dot == std::string::npos) return {"", text, each};
+  return {text.substr(0, dot), text.substr(dot + 1), each};
 }
 
 // A text, or a list of them.
@@ -66,7 +70,7 @@ std::optional<StepOption> read_option(const toml::node& node) {
 
 // All that a step's stage has besides; what of it a step knows is its own business.
 void read_options(const toml::table& table, TomlReader& reader, StageSpec& stage) {
-  static constexpr std::array<std::string_view, 5> kStageKeys{"name", "model", "step", "inputs", "when"};
+  static constexpr std::array<std::string_view, 6> kStageKeys{"name", "model", "step", "inputs", "when", "for_each"};
   for (const auto& [key, node] : table) {
     if (std::ranges::find(kStageKeys, key.str()) != kStageKeys.end()) continue;
     const std::optional<StepOption> option = read_option(node);
@@ -133,6 +137,18 @@ Status read_when(const toml::table& table, TomlReader reader, StageSpec& stage) 
   return reader.finish();
 }
 
+Status read_for_each(int line, TomlReader& reader, StageSpec& stage) {
+  StageSpec::ForEach& for_each = stage.for_each.emplace();
+  for_each.line = line;
+  std::string count;
+  reader.text("count", count);
+  reader.whole("at_most", for_each.at_most, 1, kSlotsMax - 1);
+  if (count.empty()) reader.fail("for_each needs the output that counts its elements: count = \"STAGE.OUTPUT\"");
+  if (!reader.has("at_most")) reader.fail("for_each needs the most elements that there may be, such as at_most = 16");
+  for_each.count = parse_tensor_name(count);
+  return reader.finish();
+}
+
 // Calls read(table, reader) for each table of the list, until one is wrong.
 template <typename Read>
 Status read_each(const toml::table& table, TomlReader& reader, std::string_view key, Read read) {
@@ -162,6 +178,9 @@ Status read_stage(const toml::table& table, TomlReader& reader, PipelineSpec& sp
       read_sources(*inputs, key.str(), stage.inputs[std::string(key.str())]);
     }
     FOLIOT_RETURN_IF_ERROR(inputs->finish());
+  }
+  if (std::optional<TomlReader> for_each = reader.table("for_each")) {
+    FOLIOT_RETURN_IF_ERROR(read_for_each(line_of(*table.get("for_each")), *for_each, stage));
   }
   FOLIOT_RETURN_IF_ERROR(read_each(table, reader, "when", [&](const toml::table& inner, TomlReader& inner_reader) {
     return read_when(inner, inner_reader, stage);

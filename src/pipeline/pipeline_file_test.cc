@@ -258,6 +258,94 @@ TEST_F(PipelineFileTest, NamesWhatIsWrongWithACondition) {
               HasSubstr(":9: more than 8 conditions compare outputs of stage 'a'; at most 8 are allowed"));
 }
 
+// "a" counts, and "b" is visited for each element; at lines 1 and 5, for_each at line 9.
+std::string with_elements(std::string_view for_each, std::string_view inputs = "{ x = 'a.boxes[]', whole = 'a.y' }",
+                          std::string_view rest = "[[output]]\nname = 'y'\nfrom = 'b.y'") {
+  return fmt::format(
+      "[[stage]]\nname = 'a'\nmodel = 'a'\ninputs = {{ x = 'x' }}\n"
+      "[[stage]]\nname = 'b'\nmodel = 'b'\ninputs = {}\nfor_each = {}\n{}\n",
+      inputs, for_each, rest);
+}
+
+TEST_F(PipelineFileTest, ReadsStagesThatAreVisitedForEachElement) {
+  const PipelineSpec spec = read(with_elements("{ count = 'a.count', at_most = 254 }"));
+  EXPECT_EQ(spec.status.message(), "");
+  ASSERT_TRUE(spec.stages[1].for_each.has_value());
+  EXPECT_EQ(spec.stages[1].for_each->count, (TensorName{"a", "count"}));
+  EXPECT_EQ(spec.stages[1].for_each->at_most, 254u);
+  EXPECT_EQ(spec.stages[1].for_each->line, 9);
+  EXPECT_EQ(spec.stages[1].inputs.at("x").front(), (TensorName{"a", "boxes", true}));
+  EXPECT_EQ(spec.stages[1].inputs.at("whole").front(), (TensorName{"a", "y"}));
+  EXPECT_EQ(to_string(spec.stages[1].inputs.at("x").front()), "a.boxes[]");
+  EXPECT_THAT(always_visited(spec), ElementsAre(true, true));
+}
+
+TEST_F(PipelineFileTest, AStageComesAfterTheOneThatCountsForIt) {
+  const PipelineSpec spec = read(
+      "[[stage]]\nname = 'b'\nmodel = 'b'\ninputs = { x = 'images[]' }\n"
+      "for_each = { count = 'a.count', at_most = 3 }\n"
+      "[[stage]]\nname = 'a'\nmodel = 'a'\ninputs = { x = 'x' }\n[[output]]\nname = 'y'\nfrom = 'b.y'\n");
+  EXPECT_EQ(spec.status.message(), "");
+  EXPECT_EQ(spec.stages[0].name, "a");
+}
+
+TEST_F(PipelineFileTest, NamesWhatIsWrongWithElements) {
+  const std::string_view good = "{ count = 'a.count', at_most = 4 }";
+  EXPECT_EQ(error_of(with_elements(good)), "");
+  EXPECT_THAT(error_of(with_elements("{ at_most = 4 }")), HasSubstr(":9: for_each needs the output that counts"));
+  EXPECT_THAT(error_of(with_elements("{ count = 'a.count' }")), HasSubstr(":9: for_each needs the most elements"));
+  EXPECT_THAT(error_of(with_elements("{ count = 'a.count', at_most = 0 }")),
+              HasSubstr(":9: 'at_most' must be a whole number from 1 to 254"));
+  EXPECT_THAT(error_of(with_elements("{ count = 'a.count', at_most = 4, most = 4 }")), HasSubstr(":9: "));
+  EXPECT_THAT(error_of(with_elements("{ count = 'a.count', at_most = 255 }")),
+              HasSubstr(":9: 'at_most' must be a whole number from 1 to 254"));
+  EXPECT_THAT(
+      error_of(with_elements("{ count = 'c.count', at_most = 4 }")),
+      HasSubstr(":9: stage 'b': for_each has the count 'c.count', and there is no stage 'c'; the stages are a, b"));
+  EXPECT_THAT(error_of(with_elements("{ count = 'x', at_most = 4 }")), HasSubstr("'x', which is no output of a stage"));
+  EXPECT_THAT(error_of(with_elements("{ count = 'b.count', at_most = 4 }")),
+              HasSubstr("'b.count' of a stage that is itself visited for each element"));
+  EXPECT_THAT(error_of(with_elements(good, "{ x = 'a.boxes' }")),
+              HasSubstr(":5: stage 'b' has for_each, and no input that differs for each element: write"));
+  const std::string_view last = "[[stage]]\nname = 'c'\nmodel = 'c'\n";
+  EXPECT_THAT(
+      error_of(with_elements(good, "{ x = 'a.boxes[]' }",
+                             fmt::format("{}inputs = {{ x = 'b.y[]' }}\n[[output]]\nname = 'y'\nfrom = 'c.y'", last))),
+      HasSubstr(":10: stage 'c': the input 'x' has 'b.y[]', which takes it element by element; that needs for_each"));
+  EXPECT_THAT(error_of(with_elements(good, "{ x = 'a.boxes[]' }", "[[output]]\nname = 'y'\nfrom = 'b.y[]'")),
+              HasSubstr(":10: output 'y' has 'b.y[]'; only inputs of stages with for_each"));
+  EXPECT_THAT(
+      error_of(with_elements(
+          good, "{ x = 'a.boxes[]' }",
+          fmt::format("{}inputs = {{ x = 'x' }}\nwhen = [{{ output = 'b.y', below = 1 }}]\n[[output]]\nname = "
+                      "'y'\nfrom = 'c.y'\nfill = 0",
+                      last))),
+      HasSubstr(":14: stage 'c': a condition has the output 'b.y' of stage 'b', which is visited for each element"));
+  const auto second = [&](std::string_view for_each, std::string_view input = "a.boxes[]") {
+    return error_of(
+        with_elements(good, "{ x = 'a.boxes[]' }",
+                      fmt::format("{}inputs = {{ x = '{}' }}\nfor_each = {}\n[[output]]\nname = 'y'\nfrom = "
+                                  "['c.y']\n[[output]]\nname = 'z'\nfrom = 'b.y'",
+                                  last, input, for_each)));
+  };
+  EXPECT_EQ(second(good), "");
+  EXPECT_EQ(second(good, "b.y[]"), "");
+  EXPECT_THAT(second("{ count = 'a.count', at_most = 5 }"),
+              HasSubstr("for_each is of 'a.count', at most 4, and that of stage 'c' of 'a.count', at most 5"));
+  EXPECT_THAT(second("{ count = 'a.faces', at_most = 4 }"), HasSubstr("must have the same count and at_most"));
+}
+
+TEST_F(PipelineFileTest, LimitsTheVisitsOfARun) {
+  const auto with = [](int at_most) {
+    std::string text =
+        with_elements(fmt::format("{{ count = 'a.count', at_most = {} }}", at_most), "{ x = 'a.boxes[]' }");
+    return text + "[[stage]]\nname = 'c'\nmodel = 'c'\ninputs = { x = 'b.y' }\n[[output]]\nname = 'z'\nfrom = 'c.y'\n";
+  };
+  EXPECT_EQ(error_of(with(253)), "");
+  EXPECT_THAT(error_of(with(254)), HasSubstr("a run may have 256 visits of its stages"));
+  EXPECT_THAT(error_of(with(254)), HasSubstr("at most 255 are allowed: lower at_most"));
+}
+
 // A chain of stages "s0", "s1", ... that ends at the output.
 std::string chain(int stages, std::string_view first = "x") {
   std::string text;

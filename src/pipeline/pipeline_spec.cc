@@ -3,7 +3,7 @@
 namespace foliot {
 
 std::string to_string(const TensorName& name) {
-  return name.stage.empty() ? name.tensor : name.stage + "." + name.tensor;
+  return (name.stage.empty() ? name.tensor : name.stage + "." + name.tensor) + (name.each ? "[]" : "");
 }
 
 }  // namespace foliot

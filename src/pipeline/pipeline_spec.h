@@ -26,6 +26,11 @@
 //   [[output]]
 //   name = "scores"
 //   from = ["fine.scores", "cheap.scores"] # the first that was visited
+//
+// A stage that is visited for each element that an earlier one counts has
+//
+//   for_each = { count = "detect.count", at_most = 16 }
+//   inputs = { image = "detect.images[]" } # the visit's own element
 #ifndef FOLIOT_PIPELINE_PIPELINE_SPEC_H_
 #define FOLIOT_PIPELINE_PIPELINE_SPEC_H_
 
@@ -42,10 +47,11 @@
 
 namespace foliot {
 
-// "STAGE.TENSOR", or "TENSOR" of the call.
+// "STAGE.TENSOR", or "TENSOR" of the call; with "[]" behind it, one element of its first dimension.
 struct TensorName {
   std::string stage;  // empty: an input of the call
   std::string tensor;
+  bool each = false;
 
   bool operator==(const TensorName&) const = default;
 };
@@ -59,6 +65,11 @@ struct StageSpec {
     StageCondition condition;  // but for `output`
     int line = 0;
   };
+  struct ForEach {
+    TensorName count;
+    uint32_t at_most = 0;
+    int line = 0;
+  };
 
   std::string name;
   std::string model;                          // what computes it; of a step, the name of the model that is made of it
@@ -66,6 +77,7 @@ struct StageSpec {
   std::map<std::string, StepOption> options;  // of the step, as they are in the file
   std::map<std::string, std::vector<TensorName>> inputs;  // by the model's inputs
   std::vector<When> when;
+  std::optional<ForEach> for_each;
   int line = 0;  // of the file, where it begins
 };
 

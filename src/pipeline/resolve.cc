@@ -58,6 +58,7 @@ class Resolver {
     FOLIOT_RETURN_IF_ERROR(add_stages());
     for (uint32_t stage = 0; stage < stages_.size(); ++stage) FOLIOT_RETURN_IF_ERROR(choose_bucket(stage));
     name_dimensions();
+    for (uint32_t stage = 0; stage < stages_.size(); ++stage) FOLIOT_RETURN_IF_ERROR(add_count(stage));
     for (uint32_t stage = 0; stage < stages_.size(); ++stage) {
       FOLIOT_RETURN_IF_ERROR(connect(stage));
       for (const StageSpec::When& when : spec_.stages[stage].when) FOLIOT_RETURN_IF_ERROR(add_condition(stage, when));
@@ -111,6 +112,9 @@ class Resolver {
         return error(stage, fmt::format("there is no model '{}'", from.model));
       }
       stages_.push_back({.name = from.name, .model = found->second, .bucket = BucketId()});
+      if (from.for_each) {
+        stages_.back().for_each = {.stage = position(from.for_each->count.stage), .at_most = from.for_each->at_most};
+      }
       FOLIOT_RETURN_IF_ERROR(check_model(stage));
     }
     return Status();
@@ -163,7 +167,9 @@ class Resolver {
       return error(line, fmt::format("{} has '{}', and model '{}' has no output '{}'; its outputs are {}", of,
                                      to_string(name), model(stage).name, name.tensor, names_of(outputs)));
     }
-    return StageOutput{{stage, *output}, &outputs[*output], extents_in(outputs[*output], bucket_of(stage))};
+    Shape shape = extents_in(outputs[*output], bucket_of(stage));
+    if (stages_[stage].for_each) shape.insert(shape.begin(), stages_[stage].for_each->at_most);
+    return StageOutput{{stage, *output, name.each}, &outputs[*output], std::move(shape)};
   }
 
   Status choose_bucket(uint32_t stage) {
@@ -201,6 +207,7 @@ class Resolver {
   Result<StageOutput> source_of(uint32_t stage, const TensorSpec& input, const TensorName& source) const {
     const std::string of = fmt::format("stage '{}': the input '{}'", stages_[stage].name, input.name);
     FOLIOT_ASSIGN_OR_RETURN(StageOutput from, stage_output(source, spec_.stages[stage].line, of));
+    if (source.each) FOLIOT_RETURN_IF_ERROR(take_element(stage, input, source, from.shape));
     if (from.spec->type != input.type) return misfit(stage, input, source, from);
     if (is_variable(from.shape)) {
       return error(stage, fmt::format("the input '{}' takes '{}' of shape {}, which depends on the size of the call's "
@@ -208,6 +215,19 @@ class Resolver {
                                       input.name, to_string(source), to_string(from.shape)));
     }
     return from;
+  }
+
+  // Leaves the shape of one element.
+  Status take_element(uint32_t stage, const TensorSpec& input, const TensorName& source, Shape& shape) const {
+    const int64_t at_most = stages_[stage].for_each->at_most;
+    if (shape.empty() || shape.front() != at_most) {
+      return error(stage,
+                   fmt::format("the input '{}' takes '{}' element by element, of shape {}; its first dimension must "
+                               "be {}, the at_most of for_each",
+                               input.name, to_string(source), to_string(shape), at_most));
+    }
+    shape.erase(shape.begin());
+    return Status();
   }
 
   Status misfit(uint32_t stage, const TensorSpec& input, const TensorName& source, const StageOutput& from) const {
@@ -244,8 +264,8 @@ class Resolver {
       std::vector<TensorSource>& to = stages_[stage].inputs.emplace_back();
       for (const TensorName& source : spec_.stages[stage].inputs.at(input.name)) {
         if (source.stage.empty()) {
-          FOLIOT_ASSIGN_OR_RETURN(const uint32_t position, call_input(stage, input, source.tensor));
-          to.push_back({.tensor = position});
+          FOLIOT_ASSIGN_OR_RETURN(const uint32_t position, call_input(stage, input, source));
+          to.push_back({.tensor = position, .each = source.each});
         } else {
           FOLIOT_ASSIGN_OR_RETURN(const StageOutput from, source_of(stage, input, source));
           to.push_back(from.source);
@@ -256,14 +276,22 @@ class Resolver {
   }
 
   // The position of the call's input of this name, which feeds this one.
-  Result<uint32_t> call_input(uint32_t stage, const TensorSpec& input, const std::string& name) {
-    const Shape extents = extents_in(input, bucket_of(stage));
+  Result<uint32_t> call_input(uint32_t stage, const TensorSpec& input, const TensorName& source) {
+    const std::string& name = source.tensor;
+    TensorSpec wanted = input;
+    Shape extents = extents_in(input, bucket_of(stage));
+    if (source.each) {
+      const int64_t at_most = stages_[stage].for_each->at_most;
+      wanted.shape.insert(wanted.shape.begin(), at_most);
+      wanted.dimension_names.insert(wanted.dimension_names.begin(), "");
+      extents.insert(extents.begin(), at_most);
+    }
     if (const std::optional<uint32_t> known = position_of(inputs_, name)) {
       const auto& [first_stage, first_input, first_extents] = feeds_[*known];
       const TensorSpec& first = inputs_[*known];
       // What has the run's bucket is of one stage, and varies with one dimension.
-      const bool vary_alike = !is_variable(extents) || first.dimension_names == input.dimension_names;
-      if (first.type == input.type && first.shape == input.shape && first_extents == extents && vary_alike) {
+      const bool vary_alike = !is_variable(extents) || first.dimension_names == wanted.dimension_names;
+      if (first.type == wanted.type && first.shape == wanted.shape && first_extents == extents && vary_alike) {
         return *known;
       }
       return error(stage,
@@ -272,15 +300,30 @@ class Resolver {
                                name, input.name, model(stage).name, to_text(input.type, extents), first_input,
                                model(first_stage).name, stages_[first_stage].name, to_text(first.type, first_extents)));
     }
-    TensorSpec& spec = inputs_.emplace_back(input);
+    TensorSpec& spec = inputs_.emplace_back(std::move(wanted));
     spec.name = name;
     for (size_t i = 0; i < spec.shape.size(); ++i) {
       if (spec.shape[i] >= 0) continue;
-      spec.dimension_names[i] = dimension_names_[stage].at(input.dimension_names[i]);
+      spec.dimension_names[i] = dimension_names_[stage].at(spec.dimension_names[i]);
       if (stages_[stage].bucket) dimensions_[spec.dimension_names[i]] = extents[i];
     }
     feeds_.push_back({stage, input.name, extents});
     return static_cast<uint32_t>(inputs_.size() - 1);
+  }
+
+  // In the stage that counts the elements of this one.
+  Status add_count(uint32_t stage) {
+    if (!stages_[stage].for_each) return Status();
+    const StageSpec::ForEach& for_each = *spec_.stages[stage].for_each;
+    const std::string of = fmt::format("stage '{}': for_each", stages_[stage].name);
+    FOLIOT_ASSIGN_OR_RETURN(const StageOutput from, stage_output(for_each.count, for_each.line, of));
+    const bool is_number = from.spec->type != DataType::kBool && from.spec->type != DataType::kBytes;
+    if (!is_number || is_variable(from.shape) || element_count(from.shape) != 1) {
+      return error(for_each.line, fmt::format("{} counts by '{}', {}; a count is one number in a row", of,
+                                              to_string(for_each.count), to_text(from.spec->type, from.shape)));
+    }
+    stages_[*from.source.stage].count = {.output = from.source.tensor, .at_most = for_each.at_most};
+    return Status();
   }
 
   Status add_condition(uint32_t stage, const StageSpec::When& when) {
@@ -343,6 +386,9 @@ class Resolver {
     to.fill = output.fill.value_or(0);
     TensorSpec& spec = output_specs_.emplace_back(*first->spec);
     spec.name = output.name;
+    if (spec.dimension_names.size() < first->shape.size()) {  // that of the elements
+      spec.dimension_names.insert(spec.dimension_names.begin(), "");
+    }
     if (!is_variable(first->shape)) spec.dimension_names.assign(spec.dimension_names.size(), "");
     spec.shape = std::move(first->shape);
     return Status();

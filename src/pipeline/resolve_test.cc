@@ -359,5 +359,93 @@ TEST_F(ResolveTest, RowsThatVaryAreRefusedByName) {
               HasSubstr(":30: stage 'fine': 'words' of model 'resnet' is BYTES [-1], of which each row has a size"));
 }
 
+// ---- Stages that are visited for each element ----
+
+class ResolveElementsTest : public ResolveTest {
+ protected:
+  // An image -> up to four images, their number, and features of the whole.
+  ResolveElementsTest() {
+    put(test_model(
+        "detector", {test_tensor("image", DataType::kFloat32, {3, 448, 448})},
+        {test_tensor("count", DataType::kInt64, {1}), test_tensor("crops", DataType::kFloat32, {4, 3, 224, 224}),
+         test_tensor("sure", DataType::kBool, {1})}));
+    put(test_model("average", {test_tensor("scores", DataType::kFloat32, {4, 1000})},
+                   {test_tensor("mean", DataType::kFloat32, {1000})}));
+    spec_.name = "street";
+    spec_.file = "street/pipeline.toml";
+    spec_.stages = {test_stage("detect", "detector", {{"image", {{"", "photo"}}}}),
+                    test_stage("classify", "resnet", {{"image", {{"detect", "crops", true}}}}),
+                    test_stage("average", "average", {{"scores", {{"classify", "scores"}}}})};
+    spec_.stages[1].for_each = {{"detect", "count"}, 4, 9};
+    for (size_t i = 0; i < 3; ++i) spec_.stages[i].line = static_cast<int>(i + 1) * 10;
+    spec_.outputs = {{.name = "scores", .from = {{"classify", "scores"}}, .line = 40},
+                     {.name = "mean", .from = {{"average", "mean"}}, .line = 41}};
+  }
+  PipelineSpec spec_;
+};
+
+TEST_F(ResolveElementsTest, OutsideOfItsStageAnOutputHasTheElementsAsAFurtherDimension) {
+  const auto info = made(spec_);
+  EXPECT_THAT(info->outputs[0].shape, ElementsAre(4, 1000));
+  EXPECT_THAT(info->outputs[0].dimension_names, ElementsAre("", ""));
+  EXPECT_THAT(info->outputs[1].shape, ElementsAre(1000));
+  const std::vector<PipelineStage>& stages = info->pipeline->stages;
+  EXPECT_EQ(stages[0].count, (StageCount{.output = 0, .at_most = 4}));
+  ASSERT_TRUE(stages[1].for_each.has_value());
+  EXPECT_EQ(stages[1].for_each->stage, 0u);
+  EXPECT_EQ(stages[1].for_each->at_most, 4u);
+  EXPECT_EQ(stages[1].inputs[0][0], (TensorSource{.stage = 0, .tensor = 1, .each = true}));
+  EXPECT_EQ(stages[2].inputs[0][0], (TensorSource{.stage = 1, .tensor = 0}));
+}
+
+TEST_F(ResolveElementsTest, TheCallMayFeedElements) {
+  spec_.stages[1].inputs["image"] = {{"", "crops", true}};
+  const auto info = made(spec_);
+  ASSERT_EQ(info->inputs.size(), 2u);
+  EXPECT_EQ(info->inputs[1].name, "crops");
+  EXPECT_THAT(info->inputs[1].shape, ElementsAre(4, 3, 224, 224));
+  EXPECT_TRUE(info->pipeline->stages[1].inputs[0][0].each);
+}
+
+TEST_F(ResolveElementsTest, ElementsOfACallMayHaveVariableDimensions) {
+  spec_.stages[1] = test_stage("classify", "bert", {{"ids", {{"", "ids", true}}}, {"mask", {{"", "mask", true}}}});
+  spec_.stages[1].for_each = {{"detect", "count"}, 4, 9};
+  spec_.stages.resize(2);
+  spec_.outputs = {{.name = "hidden", .from = {{"classify", "hidden"}}, .line = 40}};
+  const auto info = made(spec_);
+  EXPECT_THAT(info->inputs[1].shape, ElementsAre(4, -1));
+  EXPECT_THAT(info->inputs[1].dimension_names, ElementsAre("", "sequence"));
+  EXPECT_THAT(info->outputs[0].shape, ElementsAre(4, -1, 8));
+  EXPECT_THAT(info->outputs[0].dimension_names, ElementsAre("", "sequence", ""));
+}
+
+TEST_F(ResolveElementsTest, NamesWhatDoesNotFit) {
+  PipelineSpec wrong = spec_;
+  wrong.stages[1].for_each->count.tensor = "boxes";
+  EXPECT_THAT(error_of(wrong),
+              HasSubstr(":9: stage 'classify': for_each has 'detect.boxes', and model 'detector' has no "
+                        "output 'boxes'; its outputs are count, crops, sure"));
+  wrong = spec_;
+  wrong.stages[1].for_each->count.tensor = "crops";
+  EXPECT_THAT(error_of(wrong),
+              HasSubstr(":9: stage 'classify': for_each counts by 'detect.crops', FP32 [4,3,224,224]; a count "
+                        "is one number in a row"));
+  wrong.stages[1].for_each->count.tensor = "sure";
+  EXPECT_THAT(error_of(wrong), HasSubstr("counts by 'detect.sure', BOOL [1]"));
+  wrong = spec_;
+  wrong.stages[1].for_each->at_most = 5;
+  EXPECT_THAT(error_of(wrong),
+              HasSubstr(":20: stage 'classify': the input 'image' takes 'detect.crops[]' element by element, of "
+                        "shape [4,3,224,224]; its first dimension must be 5, the at_most of for_each"));
+  wrong = spec_;
+  wrong.stages[1].inputs["image"] = {{"detect", "crops"}, {"", "crops", true}};
+  EXPECT_THAT(error_of(wrong),
+              HasSubstr("'detect.crops' of model 'detector' is FP32 [4,3,224,224]; they must be equal"));
+  wrong = spec_;
+  wrong.stages[2].model = "resnet";
+  wrong.stages[2].inputs = {{"image", {{"classify", "scores"}}}};
+  EXPECT_THAT(error_of(wrong), HasSubstr("'classify.scores' of model 'resnet' is FP32 [4,1000]; they must be equal"));
+}
+
 }  // namespace
 }  // namespace foliot

@@ -34,6 +34,7 @@ class Checker {
     FOLIOT_RETURN_IF_ERROR(check_stage_names());
     for (const StageSpec& stage : spec_.stages) FOLIOT_RETURN_IF_ERROR(check_stage(stage));
     FOLIOT_RETURN_IF_ERROR(check_condition_counts());
+    FOLIOT_RETURN_IF_ERROR(check_elements());
     FOLIOT_RETURN_IF_ERROR(order());
     FOLIOT_RETURN_IF_ERROR(check_outputs());
     FOLIOT_RETURN_IF_ERROR(check_reachable());
@@ -76,6 +77,14 @@ class Checker {
                                      of, text, kNameBytesMax));
     }
     return Status();
+  }
+
+  Status check_is_whole(int line, const std::string& of, const TensorName& source) const {
+    if (!source.each) return Status();
+    return error(line,
+                 fmt::format("{} '{}'; only inputs of stages with for_each are taken element by element: leave out "
+                             "the []",
+                             of, to_string(source)));
   }
 
   Status check_sources(int line, const std::string& of, const std::vector<TensorName>& sources) const {
@@ -132,6 +141,7 @@ class Checker {
     for (const StageSpec::When& when : stage.when) {
       const std::string of = fmt::format("stage '{}': a condition has the output", stage.name);
       FOLIOT_RETURN_IF_ERROR(check_source(when.line, of, when.output));
+      FOLIOT_RETURN_IF_ERROR(check_is_whole(when.line, of, when.output));
       if (when.output.stage.empty()) {
         return error(when.line, fmt::format("{} '{}', which is an input of the call; conditions compare outputs of "
                                             "stages: write STAGE.OUTPUT",
@@ -160,6 +170,78 @@ class Checker {
     return Status();
   }
 
+  // Those of stages that are visited for each element, and that nothing else takes elements.
+  Status check_elements() const {
+    uint64_t slots = 0;
+    for (const StageSpec& stage : spec_.stages) {
+      slots += stage.for_each ? stage.for_each->at_most : 1;
+      if (stage.for_each) FOLIOT_RETURN_IF_ERROR(check_for_each(stage));
+      for (const auto& [input, sources] : stage.inputs) {
+        for (const TensorName& source : sources) FOLIOT_RETURN_IF_ERROR(check_element(stage, input, source));
+      }
+      for (const StageSpec::When& when : stage.when) {
+        if (!spec_.stages[*find(when.output.stage)].for_each) continue;
+        return error(when.line,
+                     fmt::format("stage '{}': a condition has the output '{}' of stage '{}', which is visited for "
+                                 "each element; conditions compare outputs of stages that are visited once",
+                                 stage.name, to_string(when.output), when.output.stage));
+      }
+    }
+    if (slots <= kSlotsMax) return Status();
+    return error(
+        0, fmt::format("a run may have {} visits of its stages, with `at_most` for each that has for_each; at most {} "
+                       "are allowed: lower at_most",
+                       slots, kSlotsMax));
+  }
+
+  Status check_for_each(const StageSpec& stage) const {
+    const auto& [count, at_most, line] = *stage.for_each;
+    const std::string of = fmt::format("stage '{}': for_each has the count", stage.name);
+    FOLIOT_RETURN_IF_ERROR(check_source(line, of, count));
+    if (count.stage.empty() || count.each) {
+      return error(line,
+                   fmt::format("{} '{}', which is no output of a stage: write STAGE.OUTPUT", of, to_string(count)));
+    }
+    const StageSpec& counting = spec_.stages[*find(count.stage)];
+    if (counting.for_each) {
+      return error(line, fmt::format("{} '{}' of a stage that is itself visited for each element; count in one that is "
+                                     "visited once",
+                                     of, to_string(count)));
+    }
+    for (const StageSpec& other : spec_.stages) {
+      if (!other.for_each || other.for_each->count.stage != count.stage) continue;
+      if (other.for_each->count == count && other.for_each->at_most == at_most) continue;
+      return error(
+          line, fmt::format("stage '{}': for_each is of '{}', at most {}, and that of stage '{}' of '{}', at most {}; "
+                            "all that count in one stage must have the same count and at_most",
+                            stage.name, to_string(count), at_most, other.name, to_string(other.for_each->count),
+                            other.for_each->at_most));
+    }
+    const bool takes_element = std::ranges::any_of(stage.inputs, [](const auto& input) {
+      return std::ranges::any_of(input.second, [](const TensorName& source) { return source.each; });
+    });
+    if (takes_element) return Status();
+    return error(stage,
+                 "has for_each, and no input that differs for each element: write \"STAGE.OUTPUT[]\" for one that is "
+                 "taken element by element");
+  }
+
+  Status check_element(const StageSpec& stage, const std::string& input, const TensorName& source) const {
+    if (!source.each) return Status();
+    const std::string of = fmt::format("stage '{}': the input '{}' has '{}'", stage.name, input, to_string(source));
+    if (!stage.for_each) {
+      return error(stage.line, of + ", which takes it element by element; that needs for_each = { count = "
+                                    "\"STAGE.OUTPUT\", at_most = NUMBER }");
+    }
+    if (source.stage.empty()) return Status();
+    const StageSpec& from = spec_.stages[*find(source.stage)];
+    if (!from.for_each || from.for_each->count == stage.for_each->count) return Status();
+    return error(stage.line,
+                 fmt::format("{} of a stage with as many elements as '{}' says, and has for_each of '{}'; they must "
+                             "be the same",
+                             of, to_string(from.for_each->count), to_string(stage.for_each->count)));
+  }
+
   // The stages that this one cannot come before.
   std::set<size_t> needs(const StageSpec& stage) const {
     std::set<size_t> needed;
@@ -169,6 +251,7 @@ class Checker {
       }
     }
     for (const StageSpec::When& when : stage.when) needed.insert(*find(when.output.stage));
+    if (stage.for_each) needed.insert(*find(stage.for_each->count.stage));
     return needed;
   }
 
@@ -224,6 +307,7 @@ class Checker {
       FOLIOT_RETURN_IF_ERROR(check_sources(output.line, called + " has", output.from));
       bool filled = output.fill.has_value();
       for (const TensorName& source : output.from) {
+        FOLIOT_RETURN_IF_ERROR(check_is_whole(output.line, called + " has", source));
         if (source.stage.empty()) {
           return error(output.line, fmt::format("{} has '{}', which is an input of the call; outputs come from stages: "
                                                 "write STAGE.OUTPUT",
@@ -290,7 +374,8 @@ std::vector<bool> always_visited(const PipelineSpec& spec) {
         return source.stage.empty() || always.contains(source.stage);
       });
     });
-    result.push_back(fed && stage.when.empty());
+    const bool counted = !stage.for_each || always.contains(stage.for_each->count.stage);
+    result.push_back(fed && counted && stage.when.empty());
     if (result.back()) always.insert(stage.name);
   }
   return result;

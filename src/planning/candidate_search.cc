@@ -15,8 +15,13 @@ CandidateSearch::CandidateSearch(const PlannedPipeline& pipeline, const QueryTra
     : visits_(pipeline.stages.size()) {
   FOLIOT_CHECK(threads > 0);
   for (uint32_t i = 0; i < threads; ++i) estimators_.emplace_back(pipeline, trace, goal);
-  for (const VisitSet visits : trace.visits) {
-    for (uint32_t i = 0; i < visits_.size(); ++i) visits_[i] += visits >> i & 1;
+  visits_most_.resize(visits_.size(), 1);
+  for (size_t query = 0; query < trace.size(); ++query) {
+    for (uint32_t i = 0; i < visits_.size(); ++i) {
+      const uint32_t visits = trace.visits_of(query, i);
+      visits_[i] += visits;
+      visits_most_[i] = std::max<uint64_t>(visits_most_[i], visits);
+    }
   }
 }
 
@@ -43,7 +48,7 @@ void CandidateSearch::run(std::span<const Task> tasks) {
 
 uint32_t CandidateSearch::replicas_least(uint32_t stage, const StageKind& kind, uint32_t batch) const {
   const Estimator& estimator = estimators_.front();
-  const uint64_t missed_most = estimator.goal().missed_most(trace().size());
+  const uint64_t missed_most = estimator.goal().missed_most(trace().size()) * visits_most_[stage];
   if (visits_[stage] <= missed_most) return 1;
   double per_query_ns = std::numeric_limits<double>::max();
   for (uint32_t rows = 1; rows <= batch; ++rows) {

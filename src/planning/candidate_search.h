@@ -39,7 +39,8 @@ class CandidateSearch {
 
  private:
   std::vector<Estimator> estimators_;
-  std::vector<uint64_t> visits_;  // by stages
+  std::vector<uint64_t> visits_most_;  // by stages: of one query
+  std::vector<uint64_t> visits_;       // by stages
 };
 
 }  // namespace foliot

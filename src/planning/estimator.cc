@@ -74,8 +74,20 @@ struct Estimator::Listed {
   int64_t latency_ns(size_t i) const { return done[waiting[i].query] - arrivals[waiting[i].query]; }
 };
 
-// The same, where those that would be late are refused.
-struct Estimator::Refusable : Listed {
+// The same, where queries visit several times, and are done with the last.
+struct Estimator::ListedElements : Listed {
+  void finish(size_t i, int64_t at_ns) {
+    int64_t& done_ns = done[waiting[i].query];
+    done_ns = std::max(done_ns, at_ns);
+  }
+};
+
+// Where those that would be late are refused.
+template <typename Base>
+struct Estimator::Refusable : Base {
+  using Base::arrivals;
+  using Base::waiting;
+
   uint8_t* refused;
   std::span<const int64_t> durations_ns;
   int64_t latency_most_ns;  // from arrival to the end of this stage
@@ -87,7 +99,7 @@ struct Estimator::Refusable : Listed {
   }
   void refuse(size_t i, int64_t at_ns) {
     refused[waiting[i].query] = 1;
-    finish(i, at_ns);
+    Base::finish(i, at_ns);
   }
 };
 
@@ -122,7 +134,14 @@ Estimator::Estimator(const PlannedPipeline& pipeline, const QueryTrace& trace, L
   VisitSet by_all = ~VisitSet{0};
   for (const VisitSet visits : trace.visits) by_all &= visits;
   for (uint32_t i = 0; i < pipeline.stages.size(); ++i) {
-    visited_by_all_.push_back((by_all >> i & 1) != 0);
+    const bool has_elements = pipeline.stages[i].counted_by.has_value();
+    visited_by_all_.push_back((by_all >> i & 1) != 0 && !has_elements);
+    size_t visits = trace.size();  // at most
+    if (has_elements) {
+      visits = 0;
+      for (size_t query = 0; query < trace.size(); ++query) visits += trace.visits_of(query, i);
+    }
+    visits_.push_back(visits);
     for (const uint32_t parent : pipeline.stages[i].parents) last_[parent] = false;
   }
 }
@@ -196,16 +215,27 @@ bool Estimator::replay_stage(uint32_t stage, const StageConfiguration& configura
   const int64_t* const arrivals = trace_.arrivals_ns.data();
   const std::vector<int64_t>& durations_ns = kind_of(planned, configuration).durations_ns;
   BatchedQueue queue(durations_ns, configuration.batch, configuration.replicas, changes);
+  const bool has_elements = planned.counted_by.has_value();
+  // Queries are counted, not their visits.
+  if (has_elements) missed_most = kNoLimit;
   if (!refused_.empty()) {
     list_waiting(stage, ready, done_ns);
-    Refusable queries{{waiting_.data(), done_ns, arrivals}, refused_.data(), durations_ns, latency_most_ns};
-    return serve_all(queue, queries, waiting_.size(), latency_most_ns, missed_most);
+    const auto serve = [&](auto listed) {
+      Refusable<decltype(listed)> queries{listed, refused_.data(), durations_ns, latency_most_ns};
+      return serve_all(queue, queries, waiting_.size(), latency_most_ns, missed_most);
+    };
+    const Listed listed{waiting_.data(), done_ns, arrivals};
+    return has_elements ? serve(ListedElements{listed}) : serve(listed);
   }
   if (visited_by_all_[stage] && ascending(ready, trace_.size())) {
     return serve_all(queue, InOrder{ready, done_ns, arrivals}, trace_.size(), latency_most_ns, missed_most);
   }
   list_waiting(stage, ready, done_ns);
-  return serve_all(queue, Listed{waiting_.data(), done_ns, arrivals}, waiting_.size(), latency_most_ns, missed_most);
+  const Listed listed{waiting_.data(), done_ns, arrivals};
+  if (has_elements) {
+    return serve_all(queue, ListedElements{listed}, waiting_.size(), latency_most_ns, missed_most);
+  }
+  return serve_all(queue, listed, waiting_.size(), latency_most_ns, missed_most);
 }
 
 const int64_t* Estimator::ready_ns(const PlannedStage& stage) {
@@ -225,23 +255,31 @@ const int64_t* Estimator::ready_ns(const PlannedStage& stage) {
 // Queries become ready nearly in their order of arrival, so each is inserted from the end. Of
 // those that are ready at one instant, the one that arrived first comes first.
 void Estimator::list_waiting(uint32_t stage, const int64_t* ready_ns, int64_t* done_ns) {
-  waiting_.resize(trace_.size());
+  waiting_.resize(visits_[stage]);
+  const bool has_elements = pipeline_.stages[stage].counted_by.has_value();
   Waiting* const list = waiting_.data();
   const VisitSet* const visits = trace_.visits.data();
   size_t count = 0;
   size_t moves = 0;
-  const size_t moves_most = 32 * trace_.size();
+  const size_t moves_most = 32 * visits_[stage];
   for (size_t query = 0; query < trace_.size(); ++query) {
     const int64_t ready = ready_ns[query];
     if ((visits[query] >> stage & 1) == 0 || (!refused_.empty() && refused_[query] != 0)) {
       done_ns[query] = ready;
       continue;
     }
-    size_t slot = count++;
-    if (moves < moves_most) {
-      for (; slot > 0 && list[slot - 1].ready_ns > ready; --slot, ++moves) list[slot] = list[slot - 1];
+    uint32_t elements = 1;
+    if (has_elements) {
+      elements = trace_.visits_of(query, stage);
+      done_ns[query] = ready;
     }
-    list[slot] = {ready, static_cast<uint32_t>(query)};
+    for (; elements > 0; --elements) {
+      size_t slot = count++;
+      if (moves < moves_most) {
+        for (; slot > 0 && list[slot - 1].ready_ns > ready; --slot, ++moves) list[slot] = list[slot - 1];
+      }
+      list[slot] = {ready, static_cast<uint32_t>(query)};
+    }
   }
   waiting_.resize(count);
   if (moves < moves_most) return;

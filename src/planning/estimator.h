@@ -85,6 +85,8 @@ class Estimator {
   };
   struct InOrder;
   struct Listed;
+  struct ListedElements;
+  template <typename Base>
   struct Refusable;
 
   // False if more than `missed_most` queries miss the SLO.
@@ -99,8 +101,9 @@ class Estimator {
   const PlannedPipeline& pipeline_;
   const QueryTrace& trace_;
   const LatencyGoal goal_;
-  std::vector<bool> visited_by_all_;
-  std::vector<bool> last_;  // no stage waits for it
+  std::vector<bool> visited_by_all_;  // once
+  std::vector<size_t> visits_;        // by stages: of all queries
+  std::vector<bool> last_;            // no stage waits for it
   const bool unconditional_;
 
   // When each query is done with each stage, visited or skipped: of the configuration that is

@@ -26,6 +26,7 @@ class EventSimulation {
       stages_[i].idle = configuration.stages[i].replicas;
       stages_[i].replicas = stages_[i].idle;
       stages_[i].done.resize(trace.size(), -1);
+      stages_[i].left.resize(trace.size());
       if (changes.empty()) continue;
       for (const ReplicaChange& change : changes[i]) events_[change.at_ns].changes.emplace_back(i, change.replicas);
     }
@@ -51,30 +52,34 @@ class EventSimulation {
   }
 
  private:
+  using Visit = std::pair<size_t, uint32_t>;  // of a query, and which of them
   struct Event {
     std::vector<std::pair<size_t, uint32_t>> changes;
-    std::vector<std::pair<size_t, std::vector<size_t>>> batches;  // that end
+    std::vector<std::pair<size_t, std::vector<Visit>>> batches;  // that end
     std::vector<size_t> arrivals;
   };
   struct Stage {
     int64_t idle = 0;  // below 0: so many go once they are idle
     int64_t replicas = 0;
     std::set<size_t> waiting;  // that have been ready since
-    std::map<int64_t, std::set<size_t>> ready;
+    std::map<int64_t, std::set<Visit>> ready;
+    std::vector<uint32_t> left;  // visits of each query that are not over
     std::vector<int64_t> done;
   };
 
   void handle(const Event& event, int64_t now) {
-    for (const auto& [stage, queries] : event.batches) {
+    for (const auto& [stage, visits] : event.batches) {
       ++stages_[stage].idle;
-      for (const size_t query : queries) stages_[stage].done[query] = now;
+      for (const auto& [query, element] : visits) {
+        if (--stages_[stage].left[query] == 0) stages_[stage].done[query] = now;
+      }
     }
     for (const auto& [stage, replicas] : event.changes) {
       stages_[stage].idle += static_cast<int64_t>(replicas) - stages_[stage].replicas;
       stages_[stage].replicas = replicas;
     }
-    for (const auto& [stage, queries] : event.batches) {
-      for (const size_t query : queries) advance(query, now);
+    for (const auto& [stage, visits] : event.batches) {
+      for (const auto& [query, element] : visits) advance(query, now);
     }
     for (const size_t query : event.arrivals) advance(query, now);
   }
@@ -86,10 +91,10 @@ class EventSimulation {
       const bool over = std::all_of(parents.begin(), parents.end(),
                                     [&](uint32_t parent) { return stages_[parent].done[query] >= 0; });
       if (!over || stages_[i].done[query] >= 0 || !entered_.insert({i, query}).second) continue;
-      if ((trace_.visits[query] >> i & 1) == 0) {
-        stages_[i].done[query] = now;
-      } else {
-        stages_[i].ready[now].insert(query);
+      stages_[i].left[query] = trace_.visits_of(query, static_cast<uint32_t>(i));
+      if (stages_[i].left[query] == 0) stages_[i].done[query] = now;
+      for (uint32_t element = 0; element < stages_[i].left[query]; ++element) {
+        stages_[i].ready[now].emplace(query, element);
       }
     }
   }
@@ -97,12 +102,12 @@ class EventSimulation {
   void dispatch(size_t stage, int64_t now) {
     Stage& at = stages_[stage];
     while (at.idle > 0 && !at.ready.empty()) {
-      std::vector<size_t> batch;
+      std::vector<Visit> batch;
       while (!at.ready.empty() && batch.size() < configuration_.stages[stage].batch) {
-        auto& [since, queries] = *at.ready.begin();
-        batch.push_back(*queries.begin());
-        queries.erase(queries.begin());
-        if (queries.empty()) at.ready.erase(at.ready.begin());
+        auto& [since, visits] = *at.ready.begin();
+        batch.push_back(*visits.begin());
+        visits.erase(visits.begin());
+        if (visits.empty()) at.ready.erase(at.ready.begin());
       }
       --at.idle;
       const StageKind& kind = kind_of(pipeline_.stages[stage], configuration_.stages[stage]);
@@ -135,6 +140,10 @@ PlannedPipeline random_pipeline(Random& random) {
       if (random.uniform() < 0.5) stage.needs.push_back({parent});
     }
     stage.probability = random.uniform() < 0.5 ? 1 : random.uniform();
+    if (!stage.parents.empty() && !pipeline.stages[stage.parents.front()].counted_by && random.uniform() < 0.4) {
+      stage.counted_by = stage.parents.front();
+      for (uint64_t visits = 2 + random.below(4); visits > 0; --visits) stage.visits_shares.push_back(random.uniform());
+    }
     pipeline.stages.push_back(std::move(stage));
   }
   return pipeline;
@@ -251,6 +260,22 @@ TEST(EstimatorTest, WithRefusalsABatchIsNoLargerThanItsFirstQueryAllows) {
   Estimator estimator(pipeline, trace, {ms(20)});
   EXPECT_EQ(estimator.estimate({{{0, 4, 1}}}).missed, 3u);  // a batch of three takes 30 ms
   EXPECT_EQ(estimator.estimate({{{0, 4, 1}}}, {}, LateQueries::kRefused).missed, 1u);
+}
+
+TEST(EstimatorTest, AQueryWaitsOnceForEachElementAndIsDoneWithTheLast) {
+  PlannedPipeline pipeline =
+      chain({{linear_kind("cpu", 1, ms(0), ms(1), 1)}, {linear_kind("cpu", 1, ms(0), ms(10), 2)}});
+  pipeline.stages[1].counted_by = 0;
+  pipeline.stages[1].visits_shares = {0, 0, 0, 1};
+  QueryTrace trace = QueryTrace::draw(pipeline, std::vector<Duration>{ms(0), ms(0)}, 1);
+  EXPECT_THAT(trace.elements[1], ElementsAre(3, 3));
+  trace.elements[1] = {3, 0};
+  Estimator estimator(pipeline, trace, {ms(31)});
+  EXPECT_EQ(estimator.estimate({{{0, 1, 1}, {0, 2, 1}}}).missed, 0u);
+  const auto latencies = estimator.latencies_ns();
+  // Two in 20 ms, and one in 10; the other query has none.
+  EXPECT_THAT(std::vector<int64_t>(latencies.begin(), latencies.end()), ElementsAre(31'000'000, 2'000'000));
+  EXPECT_EQ(estimator.estimate({{{0, 1, 1}, {0, 2, 2}}}).longest, ms(21));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/stage_slots.h"
 #include "core/stage_visit.h"
 
 namespace foliot {
@@ -17,6 +18,7 @@ struct Run {
   TimePoint arrival;
   bool answered = false;
   VisitSet visits = 0;
+  std::vector<uint8_t> elements{};  // by stages: visits
 };
 using Runs = std::unordered_map<uint64_t, Run>;
 
@@ -39,8 +41,8 @@ void begin_with_one(KindProfile& profile) {
   }
 }
 
-StageProfile make_profile(const std::string& stage, double share, Batches& batches) {
-  StageProfile profile{stage, share, {}};
+StageProfile make_profile(const std::string& stage, double scale_factor, Batches& batches) {
+  StageProfile profile{.stage = stage, .scale_factor = scale_factor, .kinds = {}};
   for (auto& [key, durations] : batches) {
     const auto& [kind, size] = key;
     if (durations.size() < kLoggedBatchesMin || size > kPlannedBatchMax) continue;
@@ -66,7 +68,8 @@ StageProfile make_profile(const std::string& stage, double share, Batches& batch
 
 class LogReader {
  public:
-  LogReader(const PipelineSpec& spec, const Log& log, const std::string& name) : spec_(spec), log_(log), name_(name) {}
+  LogReader(const PipelineSpec& spec, const Log& log, const std::string& name)
+      : spec_(spec), log_(log), name_(name), slots_(visits_most(spec)) {}
 
   Result<LoggedPipeline> read() {
     FOLIOT_RETURN_IF_ERROR(find_runs());
@@ -76,33 +79,54 @@ class LogReader {
     std::vector<const Run*> runs;
     for (const auto& [id, run] : runs_) runs.push_back(&run);
     std::sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) {
-      return std::tie(a->arrival, a->answered, a->visits) < std::tie(b->arrival, b->answered, b->visits);
+      return std::tie(a->arrival, a->answered, a->visits, a->elements) <
+             std::tie(b->arrival, b->answered, b->visits, b->elements);
     });
-    std::vector<uint64_t> visited(spec_.stages.size());
+    logged.elements.resize(spec_.stages.size());
     for (const Run* run : runs) {
       logged.arrivals.push_back(run->arrival - runs.front()->arrival);
       logged.visits.push_back(run->answered ? std::optional(run->visits) : std::nullopt);
-      if (!run->answered) continue;
-      for (size_t i = 0; i < visited.size(); ++i) visited[i] += run->visits >> i & 1;
+      for (size_t i = 0; i < spec_.stages.size(); ++i) {
+        if (spec_.stages[i].for_each) logged.elements[i].push_back(run->elements[i]);
+      }
     }
-    for (size_t i = 0; i < visited.size(); ++i) {
-      const double share = static_cast<double>(visited[i]) / static_cast<double>(answered_);
-      StageProfile profile = make_profile(spec_.stages[i].name, share, batches_[i]);
+    for (size_t i = 0; i < spec_.stages.size(); ++i) {
+      std::vector<double> shares = visits_shares(i);
+      StageProfile profile = make_profile(spec_.stages[i].name, mean_of_shares(shares), batches_[i]);
+      if (spec_.stages[i].for_each) profile.visits_shares = std::move(shares);
       if (!profile.kinds.empty()) logged.profiles.emplace(profile.stage, std::move(profile));
     }
     return logged;
   }
 
  private:
+  static std::vector<uint32_t> visits_most(const PipelineSpec& spec) {
+    std::vector<uint32_t> most;
+    for (const StageSpec& stage : spec.stages) most.push_back(stage.for_each ? stage.for_each->at_most : 1);
+    return most;
+  }
+
+  // Of the runs that were answered, how many made 0, 1, 2, ... visits.
+  std::vector<double> visits_shares(size_t stage) const {
+    std::vector<double> shares(2);
+    for (const auto& [id, run] : runs_) {
+      if (!run.answered) continue;
+      const uint8_t visits = run.elements[stage];
+      if (visits >= shares.size()) shares.resize(visits + size_t{1});
+      ++shares[visits];
+    }
+    return shares;
+  }
+
   Status find_runs() {
     std::set<std::string_view> others;
     for (const RequestRecord& request : log_.requests()) {
-      if (stage_of(request.id)) continue;
+      if (visit_slot(request.id)) continue;
       if (request.model != spec_.name) {
         if (others.size() < kNamesMost) others.insert(request.model);
         continue;
       }
-      runs_[request.id.value()] = {request.arrival, request.served()};
+      runs_[request.id.value()] = {request.arrival, request.served(), 0, std::vector<uint8_t>(spec_.stages.size())};
       answered_ += request.served() ? 1 : 0;
     }
     if (runs_.empty()) {
@@ -123,18 +147,29 @@ class LogReader {
 
   Status find_visits() {
     for (const RequestRecord& request : log_.requests()) {
-      const std::optional<uint32_t> stage = stage_of(request.id);
-      const auto run = stage ? runs_.find(run_of(request.id).value()) : runs_.end();
+      const std::optional<uint32_t> slot = visit_slot(request.id);
+      const auto run = slot ? runs_.find(run_of(request.id).value()) : runs_.end();
       if (run == runs_.end()) continue;
-      if (*stage >= spec_.stages.size() || spec_.stages[*stage].model != request.model) {
+      const std::optional<StageSlots::Place> place = slots_.find(*slot);
+      if (!place || spec_.stages[place->stage].model != request.model) {
         return Status::invalid_argument(fmt::format(
             "{}: run {} of '{}' visited stage {} with model '{}', which {} does not have there: plan with the file "
             "that was served",
-            name_, run->first, spec_.name, *stage + 1, request.model, spec_.file));
+            name_, run->first, spec_.name, (place ? place->stage : *slot) + 1, request.model, spec_.file));
       }
-      run->second.visits |= VisitSet{1} << *stage;
+      run->second.visits |= VisitSet{1} << place->stage;
+      ++run->second.elements[place->stage];
     }
+    for (auto& [id, run] : runs_) add_empty_stages(run);
     return Status();
+  }
+
+  void add_empty_stages(Run& run) const {
+    for (size_t i = 0; i < spec_.stages.size(); ++i) {
+      if (!spec_.stages[i].for_each) continue;
+      const auto counting = std::ranges::find(spec_.stages, spec_.stages[i].for_each->count.stage, &StageSpec::name);
+      if ((run.visits >> (counting - spec_.stages.begin()) & 1) != 0) run.visits |= VisitSet{1} << i;
+    }
   }
 
   void find_batches() {
@@ -143,8 +178,9 @@ class LogReader {
       if (action.type != ActionType::kInfer || !action.done()) continue;
       VisitSet stages = 0;
       for (uint32_t row = 0; row < action.rows; ++row) {
-        const std::optional<uint32_t> stage = stage_of(action.requests[row]);
-        if (stage && runs_.contains(run_of(action.requests[row]).value())) stages |= VisitSet{1} << *stage;
+        const std::optional<uint32_t> slot = visit_slot(action.requests[row]);
+        if (!slot || !runs_.contains(run_of(action.requests[row]).value())) continue;
+        if (const auto place = slots_.find(*slot)) stages |= VisitSet{1} << place->stage;
       }
       const std::string_view kind = action.kind.empty() ? kDefaultKind : action.kind;
       const Duration duration = action.input_duration + action.duration + action.output_duration;
@@ -159,6 +195,7 @@ class LogReader {
   const PipelineSpec& spec_;
   const Log& log_;
   const std::string& name_;
+  const StageSlots slots_;
   Runs runs_;
   uint64_t answered_ = 0;
   std::vector<Batches> batches_;  // by stages
@@ -186,7 +223,13 @@ std::vector<VisitSet> LoggedPipeline::known_visits() const {
 
 QueryTrace LoggedPipeline::trace(const PlannedPipeline& pipeline, uint64_t seed) const {
   QueryTrace trace = QueryTrace::draw(pipeline, arrivals, seed);
-  for (size_t i = 0; i < visits.size(); ++i) trace.visits[i] = visits[i].value_or(trace.visits[i]);
+  for (size_t i = 0; i < visits.size(); ++i) {
+    if (!visits[i]) continue;
+    trace.visits[i] = *visits[i];
+    for (size_t stage = 0; stage < trace.elements.size(); ++stage) {
+      if (!elements[stage].empty()) trace.elements[stage][i] = elements[stage][i];
+    }
+  }
   return trace;
 }
 

@@ -25,8 +25,11 @@ struct LoggedPipeline {
   std::vector<Duration> arrivals;  // of all runs, since the first; ascending
   // By arrivals. nullopt: the run was refused, and what it would have visited is not known.
   std::vector<std::optional<VisitSet>> visits;
-  // Of the stages of which kLoggedBatchesMin batches of one size were seen. The share of the
-  // queries is that of the runs that were answered.
+  // By stages and arrivals: visits of a stage with for_each; none counts as visited for each of no elements.
+  // Empty: of other stages.
+  std::vector<std::vector<uint8_t>> elements;
+  // Of the stages of which kLoggedBatchesMin batches of one size were seen. Visits are those of the
+  // runs that were answered.
   StageProfiles profiles;
 
   // The visits of the runs that were answered.

@@ -78,7 +78,7 @@ class LoggedPipelineTest : public testing::Test {
     return read_logged_pipeline(spec_, *log, "LOG");
   }
 
-  const PipelineSpec spec_ = parse_pipeline("animals", "pipeline.toml", kAnimalsFile);
+  PipelineSpec spec_ = parse_pipeline("animals", "pipeline.toml", kAnimalsFile);
   const std::filesystem::path folder_ =
       std::filesystem::path(testing::TempDir()) / ("foliot_logged_" + std::to_string(getpid()));
   std::unique_ptr<LogWriter> writer_;
@@ -205,6 +205,67 @@ TEST(AddMissingProfilesTest, KeepsWhatWasThereAndAddsTheRest) {
   EXPECT_THAT(cpu.quantiles[0].of_batches, ElementsAre(ms(5), ms(5), ms(9), ms(9)));
   EXPECT_EQ(to.at("a").kinds[1].kind, "cuda");
   EXPECT_EQ(to.at("b").scale_factor, 0.7);
+}
+
+// "detect" counts up to three; "classify" is visited for each, and "last" once.
+constexpr const char* kStreetFile = R"(
+[[stage]]
+name = "detect"
+model = "detector"
+inputs = { image = "photo" }
+[[stage]]
+name = "classify"
+model = "resnet"
+for_each = { count = "detect.count", at_most = 3 }
+inputs = { image = "detect.crops[]" }
+[[stage]]
+name = "last"
+model = "sum"
+inputs = { scores = "classify.scores" }
+[[output]]
+name = "sum"
+from = "last.sum"
+)";
+
+class LoggedElementsTest : public LoggedPipelineTest {
+ protected:
+  LoggedElementsTest() { spec_ = parse_pipeline("animals", "pipeline.toml", kStreetFile); }
+  void run_with(uint64_t id, uint32_t elements) {
+    run(id, static_cast<double>(id));
+    visit(id, 0, "detector");
+    for (uint32_t slot = 1; slot <= elements; ++slot) visit(id, slot, "resnet");
+    visit(id, 4, "sum");
+  }
+};
+
+TEST_F(LoggedElementsTest, ATraceHasAsManyVisitsAsEachRunMade) {
+  const std::vector<uint32_t> elements{0, 3, 1, 0, 2, 3};
+  for (uint64_t id = 1; id <= elements.size(); ++id) run_with(id, elements[id - 1]);
+  for (int i = 0; i < 10; ++i) {
+    batch(2, 0, 1, 5);
+    batch(2, 3, 4, 50);
+    batch(2, 4, 1, 1);
+  }
+  const auto logged = read();
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+  EXPECT_THAT(logged->elements[1], ElementsAre(0, 3, 1, 0, 2, 3));
+  EXPECT_TRUE(logged->elements[0].empty());
+  const StageProfile& classify = logged->profiles.at("classify");
+  EXPECT_EQ(classify.scale_factor, 1.5);
+  EXPECT_THAT(classify.visits_shares, ElementsAre(2, 1, 1, 2));
+  EXPECT_THAT(classify.kinds[0].batch_sizes, ElementsAre(1, 4));
+  EXPECT_EQ(logged->profiles.at("last").scale_factor, 1) << "no elements are as good as some";
+  const auto pipeline =
+      plan_stages(spec_, {.profiles = logged->profiles, .prices = {{"cpu:4", 1}}, .visits = logged->known_visits()});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status().message();
+  const QueryTrace trace = logged->trace(*pipeline, 1);
+  for (size_t query = 0; query < elements.size(); ++query) EXPECT_EQ(trace.visits_of(query, 1), elements[query]);
+}
+
+TEST_F(LoggedElementsTest, VisitsThatTheFileDoesNotHaveAreNamed) {
+  run_with(1, 3);
+  visit(1, 5, "sum");
+  EXPECT_THAT(read().status().message(), HasSubstr("run 1 of 'animals' visited stage 6 with model 'sum'"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -89,7 +90,7 @@ class WorkloadReader {
   Status find_requests() {
     std::set<uint64_t> runs;
     for (const RequestRecord& request : log_.requests()) {
-      if (!stage_of(request.id)) continue;
+      if (!visit_slot(request.id)) continue;
       runs.insert(run_of(request.id).value());
       models_.insert(request.model);
     }
@@ -98,7 +99,7 @@ class WorkloadReader {
     }
     for (const PipelineSpec& pipeline : pipelines_) runs_.insert(pipeline.name);  // of which all runs were refused
     for (const RequestRecord& request : log_.requests()) {
-      if (stage_of(request.id)) continue;
+      if (visit_slot(request.id)) continue;
       if (!runs_.contains(request.model)) models_.insert(request.model);
       Requests& to = requests_[{request.model, request.slo.has_value()}];
       to.arrivals.push_back(request.arrival);
@@ -139,20 +140,62 @@ class WorkloadReader {
     }
     PipelineLoad& load = to.pipelines.emplace_back();
     load.name = spec.name;
+    const std::vector<double> elements = elements_of(logged);
     for (size_t i = 0; i < spec.stages.size(); ++i) {
       FOLIOT_ASSIGN_OR_RETURN(std::vector<size_t> after, stages_before(spec, i));
       // Shares are of the runs that visit the first: the one with the fewest.
-      std::stable_sort(after.begin(), after.end(), [&](size_t a, size_t b) { return visited[a] < visited[b]; });
+      // Of those that are visited once.
+      std::stable_sort(after.begin(), after.end(), [&](size_t a, size_t b) {
+        const auto has_elements = [&](size_t stage) { return spec.stages[stage].for_each.has_value(); };
+        return std::tuple(has_elements(a), visited[a]) < std::tuple(has_elements(b), visited[b]);
+      });
       const uint64_t reached = after.empty() ? visits.size() : visited[after.front()];
       PipelineLoad::Stage& stage = load.stages.emplace_back();
       stage.name = spec.stages[i].name;
       stage.models = spec.stages[i].model;
       stage.share = reached == 0 ? 0 : static_cast<double>(visited[i]) / static_cast<double>(reached);
       for (const size_t before : after) stage.after.push_back(spec.stages[before].name);
+      if (spec.stages[i].for_each) FOLIOT_RETURN_IF_ERROR(add_for_each(spec, i, logged, elements, load));
       if (visited[i] == 0) {
         return Status::invalid_argument(fmt::format("{}: no run of '{}' visited stage '{}' ({}:{}): log more of them",
                                                     name_, spec.name, stage.name, spec.file, spec.stages[i].line));
       }
+    }
+    return Status();
+  }
+
+  // By stages with for_each: visits of the runs that were answered.
+  static std::vector<double> elements_of(const LoggedPipeline& logged) {
+    std::vector<double> sums(logged.elements.size());
+    for (size_t stage = 0; stage < sums.size(); ++stage) {
+      for (size_t run = 0; run < logged.elements[stage].size(); ++run) {
+        if (logged.visits[run]) sums[stage] += logged.elements[stage][run];
+      }
+    }
+    return sums;
+  }
+
+  // The counting stage has the elements of the stage that is visited most often for them; the others are
+  // visited for a share of them.
+  Status add_for_each(const PipelineSpec& spec, size_t stage, const LoggedPipeline& logged,
+                      const std::vector<double>& elements, PipelineLoad& load) const {
+    const StageSpec::ForEach& for_each = *spec.stages[stage].for_each;
+    size_t most = stage;
+    for (size_t i = 0; i < spec.stages.size(); ++i) {
+      const bool alike = spec.stages[i].for_each && spec.stages[i].for_each->count.stage == for_each.count.stage;
+      if (alike && elements[i] > elements[most]) most = i;
+    }
+    if (elements[stage] == 0) {
+      return Status::invalid_argument(fmt::format("{}: no run of '{}' visited stage '{}' ({}:{}): log more of them",
+                                                  name_, spec.name, spec.stages[stage].name, spec.file,
+                                                  spec.stages[stage].line));
+    }
+    load.stages.back().share = elements[stage] / elements[most];
+    load.stages.back().for_each = for_each.count.stage;
+    auto& counted = std::ranges::find(load.stages, for_each.count.stage, &PipelineLoad::Stage::name)->elements;
+    counted.assign(for_each.at_most + size_t{1}, 0);
+    for (size_t run = 0; run < logged.elements[most].size(); ++run) {
+      if (logged.visits[run]) ++counted[logged.elements[most][run]];
     }
     return Status();
   }
@@ -174,6 +217,7 @@ class WorkloadReader {
       add(names.front());
     }
     for (const StageSpec::When& when : spec.stages[stage].when) add(when.output);
+    if (spec.stages[stage].for_each) add(spec.stages[stage].for_each->count);
     return std::vector<size_t>(before.begin(), before.end());
   }
 

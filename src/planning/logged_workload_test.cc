@@ -129,6 +129,52 @@ TEST_F(LoggedWorkloadTest, ReplaysRunsWithTheSharesOfTheirVisits) {
   EXPECT_EQ(logged->workload.streams[0].arrivals.instants.size(), 4u);
 }
 
+TEST_F(LoggedWorkloadTest, ReplaysRunsWithAsManyElements) {
+  const PipelineSpec spec = parse_pipeline("street", "pipeline.toml", R"(
+[[stage]]
+name = "detect"
+model = "detector"
+inputs = { image = "photo" }
+[[stage]]
+name = "classify"
+model = "resnet"
+for_each = { count = "detect.count", at_most = 3 }
+inputs = { image = "detect.crops[]" }
+[[stage]]
+name = "read"
+model = "reader"
+for_each = { count = "detect.count", at_most = 3 }
+inputs = { image = "detect.crops[]" }
+when = [{ output = "detect.sure", above = 0.5 }]
+[[output]]
+name = "scores"
+from = "classify.scores"
+[[output]]
+name = "text"
+from = "read.text"
+fill = 0
+)");
+  ASSERT_TRUE(spec.status.ok()) << spec.status.message();
+  const std::vector<uint32_t> elements{0, 2, 1, 2};
+  for (uint64_t run = 1; run <= 4; ++run) {
+    const double arrival = 10.0 * static_cast<double>(run);
+    request(RequestId(run), "street", arrival, 100);
+    request(visit_of(RequestId(run), 0), "detector", arrival, 100);
+    for (uint32_t i = 0; i < elements[run - 1]; ++i) request(visit_of(RequestId(run), 1 + i), "resnet", arrival, 100);
+  }
+  for (uint32_t i = 0; i < 2; ++i) request(visit_of(RequestId(2), 4 + i), "reader", 20, 100);
+  for (const char* model : {"detector", "resnet", "reader"}) action(ActionType::kInfer, model, 1, 1);
+  const auto logged = read({spec});
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+  EXPECT_TRUE(logged->workload.check().ok()) << logged->workload.check().message();
+  const PipelineLoad& load = logged->workload.pipelines[0];
+  EXPECT_THAT(load.stages[0].elements, ElementsAre(1, 1, 2, 0));
+  EXPECT_EQ(load.stages[1].for_each, "detect");
+  EXPECT_EQ(load.stages[1].share, 1);
+  EXPECT_EQ(load.stages[2].for_each, "detect");
+  EXPECT_EQ(load.stages[2].share, 0.4) << "two of five visits";
+}
+
 TEST_F(LoggedWorkloadTest, SaysWhichPipelineIsNotGiven) {
   request(RequestId(1), "animals", 10, 100);
   request(visit_of(RequestId(1), 0), "mobilenet", 10, 100);

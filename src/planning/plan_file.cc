@@ -29,7 +29,10 @@ Status read_stage(TomlReader& reader, std::set<std::string>& names, TuningPlan& 
   reader.text("kind", stage.kind);
   reader.whole("batch", stage.batch, 1);
   reader.whole("replicas", stage.replicas, 1, kPlannedReplicasMax);
-  reader.share("visited", stage.scale_factor);
+  reader.not_negative("visited", stage.scale_factor);
+  if (stage.scale_factor > kSlotsMax) {
+    reader.fail("visited", fmt::format("is {}; a query has at most {} visits", stage.scale_factor, kSlotsMax));
+  }
   reader.positive("throughput", stage.throughput);
   for (const char* key : {"name", "model", "kind", "batch", "replicas", "visited", "throughput"}) {
     if (!reader.has(key)) reader.fail(fmt::format("a stage needs '{}'", key));

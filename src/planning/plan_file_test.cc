@@ -116,7 +116,8 @@ TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
               HasSubstr("plan.toml:1: 'pipeline' is 'birds', and this is the plan of 'animals'"));
   EXPECT_THAT(error(kPlan, "replicas = 3", "replicas = 0"), HasSubstr("plan.toml:8: 'replicas' must be"));
   EXPECT_THAT(error(kPlan, "replicas = 3", "replicas = 65537"), HasSubstr("from 1 to 65536"));
-  EXPECT_THAT(error(kPlan, "visited = 0.3", "visited = 1.3"), HasSubstr("plan.toml:9: 'visited' must be from 0 to 1"));
+  EXPECT_THAT(error(kPlan, "visited = 0.3", "visited = 256"),
+              HasSubstr("plan.toml:9: 'visited' is 256; a query has at most 255 visits"));
   EXPECT_THAT(error(kPlan, "throughput = 111\n", ""), HasSubstr("plan.toml:3: "));
   EXPECT_THAT(error(kPlan, "kind = \"cpu:4\"\n", ""), HasSubstr("plan.toml:3: a stage needs 'kind'"));
   EXPECT_THAT(error(kPlan, "batch", "batches"), HasSubstr("plan.toml:3: a stage needs 'batch'"));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace foliot {
@@ -72,6 +73,11 @@ void add_edges(const PipelineSpec& spec, const StageSpec& from, PlannedStage& to
     add_sources(positions(spec, names), !from_call, to);
   }
   for (const StageSpec::When& when : from.when) add_sources(positions(spec, {when.output}), true, to);
+  if (from.for_each) {
+    const std::vector<uint32_t> counting = positions(spec, {from.for_each->count});
+    to.counted_by = counting.front();
+    add_sources(counting, true, to);
+  }
   sort_unique(to.parents);
 }
 
@@ -92,12 +98,43 @@ Status add_kinds(const StageProfile& profile, const PlanningInputs& inputs, Plan
   return Status();
 }
 
+// As many visits as the stage may have.
+Status check_visits(const StageSpec& stage, const StageProfile& profile, const std::string& file) {
+  const uint32_t most = stage.for_each ? stage.for_each->at_most : 1;
+  const auto wrong = [&](const std::string& what) {
+    return Status::invalid_argument(
+        fmt::format("{}: stage '{}' has {}; a query visits it at most {} (for_each in the "
+                    "pipeline's file)",
+                    file, stage.name, what, most == 1 ? "once" : fmt::format("{} times", most)));
+  };
+  if (profile.scale_factor > most) return wrong(fmt::format("{} visits on average", profile.scale_factor));
+  if (profile.visits_shares.size() > most + 1) {
+    return wrong(fmt::format("shares of up to {} visits", profile.visits_shares.size() - 1));
+  }
+  if (stage.for_each || profile.visits_shares.empty()) return Status();
+  return wrong("a list of shares of numbers of visits");
+}
+
 }  // namespace
 
 bool PlannedStage::reached_by(VisitSet visits) const {
   return std::all_of(needs.begin(), needs.end(), [&](const std::vector<uint32_t>& alternatives) {
     return std::any_of(alternatives.begin(), alternatives.end(), [&](uint32_t i) { return (visits >> i & 1) != 0; });
   });
+}
+
+void PlannedStage::set_mean_visits(double mean) {
+  const auto below = static_cast<size_t>(mean);
+  visits_shares.assign(below + 2, 0);
+  visits_shares[below + 1] = mean - static_cast<double>(below);
+  visits_shares[below] = 1 - visits_shares[below + 1];
+}
+
+uint8_t PlannedStage::visits_at(double rank) const {
+  double left = rank * std::accumulate(visits_shares.begin(), visits_shares.end(), 0.0);
+  size_t visits = 0;
+  while (visits + 1 < visits_shares.size() && left >= visits_shares[visits]) left -= visits_shares[visits++];
+  return static_cast<uint8_t>(visits);
 }
 
 StageEdges edges_of(const PipelineStage& stage) {
@@ -111,12 +148,33 @@ StageEdges edges_of(const PipelineStage& stage) {
     add_sources(std::move(stages), !from_call, edges);
   }
   for (const PipelineStage::Requirement& each : stage.requires_all) add_sources({each.stage}, true, edges);
+  if (stage.for_each) {
+    edges.counted_by = stage.for_each->stage;
+    add_sources({stage.for_each->stage}, true, edges);
+  }
   sort_unique(edges.parents);
   return edges;
 }
 
 bool PlannedPipeline::unconditional() const {
-  return std::all_of(stages.begin(), stages.end(), [](const PlannedStage& stage) { return stage.probability >= 1; });
+  return std::all_of(stages.begin(), stages.end(), [](const PlannedStage& stage) {
+    return stage.probability >= 1 && (!stage.counted_by || stage.visits_shares.front() <= 0);
+  });
+}
+
+bool PlannedPipeline::has_elements() const {
+  return std::any_of(stages.begin(), stages.end(),
+                     [](const PlannedStage& stage) { return stage.counted_by.has_value(); });
+}
+
+std::vector<uint8_t> PlannedPipeline::draw_elements(Random& random) const {
+  std::vector<double> ranks;
+  for (size_t i = 0; i < stages.size(); ++i) ranks.push_back(random.uniform());
+  std::vector<uint8_t> elements;
+  for (const PlannedStage& stage : stages) {
+    elements.push_back(stage.counted_by ? stage.visits_at(ranks[*stage.counted_by]) : uint8_t{1});
+  }
+  return elements;
 }
 
 VisitSet PlannedPipeline::draw_visits(Random& random) const {
@@ -132,7 +190,8 @@ VisitSet PlannedPipeline::draw_visits(Random& random) const {
 void PlannedPipeline::set_scale_factors() {
   Draws draws;
   for (uint32_t i = 0; i < stages.size(); ++i) {
-    stages[i].scale_factor = draws.reached(stages[i]) * stages[i].probability;
+    const double visits = stages[i].counted_by ? mean_of_shares(stages[i].visits_shares) : 1;
+    stages[i].scale_factor = draws.reached(stages[i]) * stages[i].probability * visits;
     draws.visit(i, stages[i]);
   }
 }
@@ -141,8 +200,12 @@ void PlannedPipeline::set_probabilities() {
   Draws draws;
   for (uint32_t i = 0; i < stages.size(); ++i) {
     const double reached = draws.reached(stages[i]);
-    stages[i].scale_factor = std::min(stages[i].scale_factor, reached);
-    stages[i].probability = reached > 0 ? stages[i].scale_factor / reached : 0;
+    if (stages[i].counted_by) {
+      stages[i].set_mean_visits(reached > 0 ? stages[i].scale_factor / reached : 0);
+    } else {
+      stages[i].scale_factor = std::min(stages[i].scale_factor, reached);
+      stages[i].probability = reached > 0 ? stages[i].scale_factor / reached : 0;
+    }
     draws.visit(i, stages[i]);
   }
 }
@@ -161,6 +224,20 @@ Result<PlannedPipeline> plan_stages(const PipelineSpec& spec, const PlanningInpu
     PlannedStage stage{from.name, {}, {}, 1, profile->second.scale_factor, {}};
     add_edges(spec, from, stage);
     const double reached = draws.reached(stage);
+    FOLIOT_RETURN_IF_ERROR(check_visits(from, profile->second, inputs.profiles_file));
+    if (from.for_each) {
+      stage.visits_shares = profile->second.visits_shares;
+      if (stage.visits_shares.empty()) {
+        stage.set_mean_visits(reached > 0 ? stage.scale_factor / reached : 0);
+      } else {  // those of all queries, of which not all reach it
+        const double sum = std::accumulate(stage.visits_shares.begin(), stage.visits_shares.end(), 0.0);
+        stage.visits_shares.front() = std::max(0.0, stage.visits_shares.front() - (1 - reached) * sum);
+      }
+      FOLIOT_RETURN_IF_ERROR(add_kinds(profile->second, inputs, stage));
+      draws.visit(i, stage);
+      pipeline.stages.push_back(std::move(stage));
+      continue;
+    }
     if (stage.scale_factor < 1 && stage.scale_factor > reached + kShareTolerance) {
       return Status::invalid_argument(fmt::format(
           "{}: stage '{}' cannot be visited by {} of the queries: the stages that it needs are visited by {:.2f}",

@@ -4,11 +4,13 @@
 //
 // A query waits for all parents of a stage, each visited or skipped. Then it visits the stage
 // if of each of its needs one was visited, and a condition holds with the stage's probability;
-// else it skips the stage in no time.
+// else it skips the stage in no time. A stage that is visited for each element it visits several
+// times at once, or not at all, and is done with the last.
 #ifndef FOLIOT_PLANNING_PLANNED_PIPELINE_H_
 #define FOLIOT_PLANNING_PLANNED_PIPELINE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,16 +44,25 @@ struct PlannedStage {
   std::vector<uint32_t> parents;             // earlier stages, ascending
   std::vector<std::vector<uint32_t>> needs;  // earlier stages
   double probability = 1;                    // of a visit once all needs are met
-  double scale_factor = 1;                   // share of the queries that visit it
+  double scale_factor = 1;                   // visits of a query, on average
   std::vector<StageKind> kinds;              // at least one
+  // Of a stage that is visited for each element: that which counts them, and how probable 0, 1, 2, ...
+  // visits are beside each other, once it is visited.
+  std::optional<uint32_t> counted_by{};
+  std::vector<double> visits_shares{};
 
   bool reached_by(VisitSet visits) const;
+  // `mean` visits: the whole numbers next to it.
+  void set_mean_visits(double mean);
+  // At a number from [0, 1). REQUIRES: visits_shares.
+  uint8_t visits_at(double rank) const;
 };
 
-// The stages that another one waits for: PlannedStage::parents and needs.
+// The stages that another one waits for: PlannedStage::parents, needs and counted_by.
 struct StageEdges {
   std::vector<uint32_t> parents;
   std::vector<std::vector<uint32_t>> needs;
+  std::optional<uint32_t> counted_by{};
 
   bool operator==(const StageEdges&) const = default;
 };
@@ -66,6 +77,11 @@ struct PlannedPipeline {
   bool unconditional() const;
   // The stages that a query visits.
   VisitSet draw_visits(Random& random) const;
+  // By stage: how often, where it is visited for each element; 1 elsewhere. Stages for which one stage
+  // counts draw alike.
+  std::vector<uint8_t> draw_elements(Random& random) const;
+  // Some stage is visited for each element.
+  bool has_elements() const;
   // Sets `scale_factor` of each stage from the probabilities.
   void set_scale_factors();
   // The reverse. A share above that of the queries that reach the stage counts as that.

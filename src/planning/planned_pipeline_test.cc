@@ -82,6 +82,63 @@ TEST(PlannedPipelineTest, StagesHaveParentsNeedsAndProbabilities) {
                                   testing::DoubleNear(0.2, 0.02), testing::DoubleNear(0.8, 0.02)));
 }
 
+// detect counts; crop and classify are visited for each element.
+PipelineSpec street() {
+  PipelineSpec spec;
+  spec.name = "street";
+  spec.file = "pipeline.toml";
+  spec.stages.push_back(stage_spec("detect", {{"image", {{"", "photo"}}}}, 3));
+  spec.stages.push_back(stage_spec("crop", {{"box", {{"detect", "boxes", true}}}}, 7));
+  spec.stages.push_back(stage_spec("classify", {{"image", {{"crop", "image", true}}}}, 11));
+  for (size_t i = 1; i < 3; ++i) spec.stages[i].for_each = {{"detect", "count"}, 4, 9};
+  return spec;
+}
+
+TEST(PlannedPipelineTest, AQueryVisitsAStageForEachElement) {
+  PlanningInputs inputs = inputs_for({"detect", "crop", "classify"});
+  inputs.profiles["detect"].scale_factor = 0.5;
+  inputs.profiles["crop"].scale_factor = 0.75;
+  inputs.profiles["classify"].visits_shares = {0.75, 0, 0.125, 0.125};
+  inputs.profiles["classify"].scale_factor = mean_of_shares(inputs.profiles["classify"].visits_shares);
+  const auto planned = plan_stages(street(), inputs);
+  ASSERT_TRUE(planned.ok()) << planned.status().message();
+  EXPECT_EQ(planned->stages[1].counted_by, 0u);
+  EXPECT_THAT(planned->stages[1].parents, ElementsAre(0));
+  EXPECT_THAT(planned->stages[2].parents, ElementsAre(0, 1));
+  EXPECT_FALSE(planned->unconditional());
+  const QueryTrace trace = QueryTrace::draw(*planned, std::vector<Duration>(20'000), 5);
+  std::vector<double> visits(3);
+  for (size_t query = 0; query < trace.size(); ++query) {
+    for (uint32_t i = 0; i < 3; ++i) visits[i] += trace.visits_of(query, i) / 20'000.0;
+  }
+  // Of the half that detect something: one or two crops, and no, two or three classes.
+  EXPECT_THAT(visits, ElementsAre(testing::DoubleNear(0.5, 0.02), testing::DoubleNear(0.75, 0.02),
+                                  testing::DoubleNear(0.625, 0.02)));
+  EXPECT_NEAR(planned->stages[1].scale_factor, 0.75, 0.01);
+  EXPECT_NEAR(planned->stages[2].scale_factor, 0.625, 0.01);
+  const QueryTrace last = trace.last(100);
+  EXPECT_EQ(last.elements[1], std::vector<uint8_t>(trace.elements[1].end() - 100, trace.elements[1].end()));
+  EXPECT_TRUE(last.elements[0].empty());
+}
+
+TEST(PlannedPipelineTest, MoreVisitsThanTheFileAllowsAreRefused) {
+  const auto error = [](const PlanningInputs& inputs) { return plan_stages(street(), inputs).status().message(); };
+  PlanningInputs inputs = inputs_for({"detect", "crop", "classify"});
+  EXPECT_EQ(error(inputs), "");
+  inputs.profiles["classify"].scale_factor = 4.5;
+  EXPECT_EQ(error(inputs),
+            "p.toml: stage 'classify' has 4.5 visits on average; a query visits it at most 4 times (for_each in the "
+            "pipeline's file)");
+  inputs.profiles["classify"] = inputs.profiles["crop"];
+  inputs.profiles["classify"].visits_shares = {1, 0, 0, 0, 0, 1};
+  EXPECT_THAT(error(inputs), HasSubstr("has shares of up to 5 visits; a query visits it at most 4 times"));
+  inputs.profiles["detect"].scale_factor = 1.5;
+  EXPECT_THAT(error(inputs), HasSubstr("stage 'detect' has 1.5 visits on average; a query visits it at most once"));
+  inputs.profiles["detect"].scale_factor = 1;
+  inputs.profiles["detect"].visits_shares = {0.5, 0.5};
+  EXPECT_THAT(error(inputs), HasSubstr("stage 'detect' has a list of shares of numbers of visits"));
+}
+
 TEST(PlannedPipelineTest, ErrorsNameTheFile) {
   const auto error = [](const PlanningInputs& inputs) { return plan_stages(cascade(), inputs).status().message(); };
   EXPECT_EQ(error(inputs_for({"decode", "cheap"})),

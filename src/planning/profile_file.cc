@@ -11,6 +11,7 @@
 #include "base/toml_text.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
+#include "core/pipeline_info.h"
 
 namespace foliot {
 namespace {
@@ -38,6 +39,24 @@ void read_quantile(TomlReader& reader, std::string_view key, double quantile, Ki
   std::vector<Duration> durations;
   reader.durations(key, durations);
   if (!durations.empty()) to.quantiles.push_back({quantile, std::move(durations)});
+}
+
+// A number, or the shares of 0, 1, 2, ... visits.
+void read_visits(TomlReader& reader, std::string_view stage, const toml::node& value, StageProfile& to) {
+  if (!value.is_array()) {
+    reader.not_negative(stage, to.scale_factor);
+    if (to.scale_factor > kSlotsMax) {
+      reader.fail(stage, fmt::format("is {}; a query has at most {} visits", to.scale_factor, kSlotsMax));
+    }
+    return;
+  }
+  std::vector<double>& shares = to.visits_shares;
+  reader.weights(stage, shares);
+  if (shares.size() > kSlotsMax) {
+    reader.fail(stage,
+                fmt::format("has shares of up to {} visits; a query has at most {}", shares.size() - 1, kSlotsMax - 1));
+  }
+  to.scale_factor = mean_of_shares(shares);
 }
 
 Status read_profile(TomlReader& reader, StageProfiles& to) {
@@ -79,7 +98,7 @@ Result<StageProfiles> read_profile_file(const std::filesystem::path& file) {
         visits->fail(key.str(), "is a stage without a [[profile]]");
         break;
       }
-      visits->share(key.str(), found->second.scale_factor);
+      read_visits(*visits, key.str(), value, found->second);
     }
     FOLIOT_RETURN_IF_ERROR(visits->finish());
   }
@@ -99,7 +118,11 @@ std::string profile_file_text(const StageProfiles& profiles) {
       }
       text += "\n";
     }
-    if (profile.scale_factor < 1) visits += fmt::format("{} = {}\n", toml_key(name), profile.scale_factor);
+    if (!profile.visits_shares.empty()) {
+      visits += fmt::format("{} = [{}]\n", toml_key(name), fmt::join(profile.visits_shares, ", "));
+    } else if (profile.scale_factor != 1) {
+      visits += fmt::format("{} = {}\n", toml_key(name), profile.scale_factor);
+    }
   }
   return visits.empty() ? text : text + "[visits]\n" + visits;
 }

@@ -1,5 +1,5 @@
-// The profile file: the durations of the stages of a pipeline, by kind of device, and the
-// share of the queries that visit each:
+// The profile file: the durations of the stages of a pipeline, by kind of device, and how often
+// a query visits each:
 //
 //   [[profile]]
 //   stage = "decode"
@@ -16,6 +16,7 @@
 //
 //   [visits]
 //   detect = 0.3                       # of all queries; of a stage that is absent, those that reach it
+//   classify = [0.4, 0.3, 0.2, 0.1]    # for each element: how probable 0, 1, 2, ... visits are; or their mean, 1.0
 #ifndef FOLIOT_PLANNING_PROFILE_FILE_H_
 #define FOLIOT_PLANNING_PROFILE_FILE_H_
 

@@ -44,6 +44,23 @@ TEST_F(ProfileFileTest, ReadsDurationsByStageKindAndBatchSize) {
   EXPECT_EQ(decode.find("tpu"), nullptr);
 }
 
+TEST_F(ProfileFileTest, VisitsAreAMeanOrTheSharesOfTheirNumbers) {
+  auto profiles = read(std::string(kDecode) + "[visits]\ndecode = 2.5\n");
+  ASSERT_TRUE(profiles.ok()) << profiles.status().message();
+  EXPECT_EQ(profiles->at("decode").scale_factor, 2.5);
+  EXPECT_EQ(profiles->at("decode").visits_shares, std::vector<double>());
+  EXPECT_THAT(profile_file_text(*profiles), HasSubstr("[visits]\ndecode = 2.5\n"));
+  profiles = read(std::string(kDecode) + "[visits]\ndecode = [1, 1, 2]\n");
+  ASSERT_TRUE(profiles.ok()) << profiles.status().message();
+  EXPECT_EQ(profiles->at("decode").scale_factor, 1.25);
+  EXPECT_EQ(profiles->at("decode").visits_shares, (std::vector<double>{1, 1, 2}));
+  EXPECT_THAT(profile_file_text(*profiles), HasSubstr("[visits]\ndecode = [1, 1, 2]\n"));
+  EXPECT_THAT(error(std::string(kDecode) + "[visits]\ndecode = 256\n"),
+              HasSubstr(":7: 'decode' is 256; a query has at most 255 visits"));
+  EXPECT_THAT(error(std::string(kDecode) + "[visits]\ndecode = -1\n"), HasSubstr(":7: 'decode' must"));
+  EXPECT_THAT(error(std::string(kDecode) + "[visits]\ndecode = [0]\n"), HasSubstr("of which one is above 0"));
+}
+
 TEST_F(ProfileFileTest, ErrorsNameFileLineStageAndKind) {
   const std::string profile = "[[profile]]\nstage = 'decode'\nkind = 'cpu'\n";
   EXPECT_THAT(error(""), HasSubstr("has no [[profile]]"));
@@ -63,7 +80,7 @@ TEST_F(ProfileFileTest, ErrorsNameFileLineStageAndKind) {
               HasSubstr(":6: profile of stage 'decode' on 'cpu' is given twice"));
   EXPECT_THAT(error(std::string(kDecode) + "[visits]\nresnet = 0.5\n"),
               HasSubstr(":7: 'resnet' is a stage without a [[profile]]"));
-  EXPECT_THAT(error(std::string(kDecode) + "[visits]\ndecode = 1.5\n"), HasSubstr(":7: 'decode'"));
+  EXPECT_THAT(error(std::string(kDecode) + "[visits]\ndecode = 'often'\n"), HasSubstr(":7: 'decode'"));
 }
 
 TEST_F(ProfileFileTest, IsReadAsItWasWritten) {

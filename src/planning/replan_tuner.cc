@@ -17,8 +17,7 @@ ReplanTuner::ReplanTuner(PlannedPipeline pipeline, const Configuration& planned,
 }
 
 bool ReplanTuner::arrive(TimePoint now) {
-  arrivals_.arrivals_ns.push_back(now.nanoseconds());
-  arrivals_.visits.push_back(pipeline_.draw_visits(random_));
+  arrivals_.add(now.nanoseconds(), pipeline_, random_);
   return !options_.in_service && tick(now);
 }
 

@@ -73,4 +73,14 @@ const KindProfile* StageProfile::find(std::string_view kind) const {
   return found == kinds.end() ? nullptr : &*found;
 }
 
+double mean_of_shares(const std::vector<double>& shares) {
+  double sum = 0;
+  double weighted = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    sum += shares[i];
+    weighted += static_cast<double>(i) * shares[i];
+  }
+  return sum > 0 ? weighted / sum : 0;
+}
+
 }  // namespace foliot

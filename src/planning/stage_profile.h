@@ -40,11 +40,18 @@ struct KindProfile {
   Status check() const;
 };
 
+// Of numbers from 0 on, of which the n-th is so probable beside the others; 0: there are none.
+double mean_of_shares(const std::vector<double>& shares);
+
 struct StageProfile {
   std::string stage;
-  // Share of the queries that visit it, in [0, 1] (the paper's scale factor s).
+  // Visits of a query, on average (the paper's scale factor s): of a stage that is visited once, the
+  // share of the queries that visit it, in [0, 1].
   double scale_factor = 1;
   std::vector<KindProfile> kinds;
+  // Of a stage that is visited for each element: how probable 0, 1, 2, ... visits are, beside each
+  // other; their mean is the scale factor. Empty: only that is known.
+  std::vector<double> visits_shares{};
 
   // nullptr if it was not measured.
   const KindProfile* find(std::string_view kind) const;

@@ -49,7 +49,8 @@ PlannedPipeline estimate_pipeline(const TuningPlan& plan, std::span<const StageE
       // A batch takes as long as the next batch size that was measured.
       kind.durations_ns.resize(from.batch_sizes[size] + 1, from.durations[size].nanoseconds());
     }
-    pipeline.stages.push_back({from.name, edges[i].parents, edges[i].needs, 1, from.scale_factor, {std::move(kind)}});
+    pipeline.stages.push_back(
+        {from.name, edges[i].parents, edges[i].needs, 1, from.scale_factor, {std::move(kind)}, edges[i].counted_by});
   }
   pipeline.set_probabilities();
   return pipeline;

@@ -23,7 +23,7 @@ struct TuningPlan {
     std::string kind;         // of device
     uint32_t batch = 1;       // rows of the largest batch
     uint32_t replicas = 1;    // at the planned rate
-    double scale_factor = 1;  // share of the queries that visit it
+    double scale_factor = 1;  // visits of a query, on average
     double throughput = 0;    // rows per second of one replica in full batches; above 0
     // For estimates; no batch sizes: unknown.
     double price = 0;                     // dollars per hour of a replica

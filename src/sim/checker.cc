@@ -97,7 +97,7 @@ void Checker::on_request(const Request& request, TimePoint /*now*/) {
   FOLIOT_CHECK(open_.insert(request.id, {turn, request.answer_by()}));
   if (Run* run = run_of_visit(request.id)) {
     FOLIOT_CHECK(request.answer_by() == run->answer_by);
-    ++run->visits;
+    begin_visit(*run, *visit_slot(request.id));
   }
   FOLIOT_CHECK(waiting_.emplace(turn, 0).second);
 }
@@ -225,7 +225,7 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
   const Open* open = open_.find(completion.id);
   FOLIOT_CHECK(open != nullptr);
   waiting_.erase(open->turn);
-  if (Run* run = run_of_visit(completion.id)) --run->visits;
+  if (Run* run = run_of_visit(completion.id)) end_visit(*run, completion);
   if (const auto given_up = unfinished_.find(completion.id); given_up != unfinished_.end()) {
     FOLIOT_CHECK(!completion.served());
     const auto [own, context] = given_up->second;
@@ -288,17 +288,82 @@ void Checker::on_work(ExecutorKind executor, const Action& action, TimePoint sta
 }
 
 Checker::Run* Checker::run_of_visit(RequestId request) {
-  return stage_of(request) ? runs_.find(run_of(request)) : nullptr;
+  return visit_slot(request) ? runs_.find(run_of(request)) : nullptr;
 }
 
-void Checker::on_run(const Request& request, const PipelineInfo* /*pipeline*/, TimePoint /*now*/) {
-  FOLIOT_CHECK(runs_.insert(request.id, {.answer_by = request.answer_by()}));
+void Checker::on_run(const Request& request, const PipelineInfo* pipeline, TimePoint /*now*/) {
+  FOLIOT_CHECK(runs_.insert(request.id, {.answer_by = request.answer_by(), .pipeline = pipeline}));
+  if (pipeline != nullptr) slots_.try_emplace(pipeline->id, *pipeline);
+}
+
+void Checker::begin_visit(Run& run, uint32_t slot) {
+  FOLIOT_CHECK(run.pipeline != nullptr);
+  const StageSlots& slots = slots_.at(run.pipeline->id);
+  const std::optional<StageSlots::Place> place = slots.find(slot);
+  FOLIOT_CHECK(place && !run.made.test(slot));
+  run.made.set(slot);
+  ++run.visits;
+  for (const std::vector<TensorSource>& sources : run.pipeline->stages[place->stage].inputs) {
+    FOLIOT_CHECK(std::ranges::any_of(
+        sources, [&](const TensorSource& source) { return !source.stage || is_over(run, *source.stage); }));
+  }
+  const auto& for_each = run.pipeline->stages[place->stage].for_each;
+  if (!for_each) return;
+  FOLIOT_CHECK(run.served.test(slots.first(for_each->stage)));
+  FOLIOT_CHECK(static_cast<float>(place->element) < run.readings[for_each->stage].count);
+}
+
+bool Checker::is_over(const Run& run, uint32_t stage) const {
+  const StageSlots& slots = slots_.at(run.pipeline->id);
+  const auto& for_each = run.pipeline->stages[stage].for_each;
+  if (!for_each) return run.served.test(slots.first(stage));
+  if (!is_over(run, for_each->stage)) return false;
+  const auto elements = static_cast<uint32_t>(run.readings[for_each->stage].count);
+  for (uint32_t element = 0; element < elements; ++element) {
+    if (!run.served.test(slots.first(stage) + element)) return false;
+  }
+  return true;
+}
+
+void Checker::end_visit(Run& run, const Completion& visit) {
+  --run.visits;
+  if (!visit.served()) return;
+  const uint32_t slot = *visit_slot(visit.id);
+  run.served.set(slot);
+  const uint32_t stage = slots_.at(run.pipeline->id).at(slot).stage;
+  run.readings[stage] = {visit.conditions, visit.count};
+}
+
+// What is visited follows from what was read of the stages before.
+void Checker::check_visits(const Run& run) const {
+  const StageSlots& slots = slots_.at(run.pipeline->id);
+  StageSet visited;
+  for (uint32_t stage = 0; stage < run.pipeline->stages.size(); ++stage) {
+    const PipelineStage& own = run.pipeline->stages[stage];
+    const auto holds = [&](const PipelineStage::Requirement& required) {
+      return visited.test(required.stage) && (run.readings[required.stage].conditions >> required.condition & 1) != 0;
+    };
+    const auto is_there = [&](const TensorSource& source) { return !source.stage || visited.test(*source.stage); };
+    const auto is_fed = [&](const std::vector<TensorSource>& sources) {
+      return std::ranges::any_of(sources, is_there);
+    };
+    visited.set(stage, std::ranges::all_of(own.requires_all, holds) && std::ranges::all_of(own.inputs, is_fed) &&
+                           (!own.for_each || visited.test(own.for_each->stage)));
+    const float elements = own.for_each ? run.readings[own.for_each->stage].count : 1;
+    for (uint32_t slot = slots.first(stage); slot < slots.first(stage) + slots.count(stage); ++slot) {
+      const bool expected = visited.test(stage) && static_cast<float>(slots.at(slot).element) < elements;
+      FOLIOT_CHECK(run.served.test(slot) == expected);
+    }
+  }
 }
 
 void Checker::on_run_over(const Completion& completion, TimePoint /*now*/) {
   const Run* run = runs_.find(completion.id);
   FOLIOT_CHECK(run != nullptr && run->visits == 0);
-  if (completion.served()) FOLIOT_CHECK(completion.finished <= run->answer_by);
+  if (completion.served()) {
+    FOLIOT_CHECK(completion.finished <= run->answer_by);
+    check_visits(*run);
+  }
   runs_.erase(completion.id);
 }
 

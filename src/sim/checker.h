@@ -1,5 +1,6 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
-// every request and every run of a pipeline is answered exactly once, a run after all of its visits; no answer after
+// every request and every run of a pipeline is answered exactly once, a run after all of its visits, and served
+// only after those that its conditions and counts ask for, each made once, and no others; no answer after
 // its deadline counts as good; executors, and lanes, do one thing at a time, inside its window; a context holds one
 // unfinished batch, whose ranges follow each other; pages balance; a
 // device that is not up gets no work, and a lost one has no say; no model is loaded or run
@@ -26,6 +27,8 @@
 #include "base/flat_map.h"
 #include "base/time.h"
 #include "core/observer.h"
+#include "core/stage_slots.h"
+#include "core/visit_reading.h"
 #include "sim/work_observer.h"
 
 namespace foliot {
@@ -111,11 +114,21 @@ class Checker : public Observer, public WorkObserver {
   };
   struct Run {
     TimePoint answer_by;
-    uint32_t visits = 0;  // that are open
+    const PipelineInfo* pipeline = nullptr;  // null: there is none
+    uint32_t visits = 0;                     // that are open
+    SlotSet made{};                          // visits that began
+    SlotSet served{};
+    std::array<VisitReading, kStagesMax> readings{};  // of stages that were visited
   };
   Device& device(DeviceId id);
   // nullptr: the request is no visit of a run.
   Run* run_of_visit(RequestId request);
+  void begin_visit(Run& run, uint32_t slot);
+  void end_visit(Run& run, const Completion& visit);
+  // Each of its elements, where it is visited for each, is served.
+  bool is_over(const Run& run, uint32_t stage) const;
+  // Each stage that was to be visited was, as often as it was to be.
+  void check_visits(const Run& run) const;
   void set_loaded(Device& device, ModelId model, bool loaded);
   // nullptr: devices of its kind cannot run the model.
   const Runnable* runnable(const Device& device, ModelId model) const;
@@ -137,7 +150,8 @@ class Checker : public Observer, public WorkObserver {
 
   const CheckerOptions options_;
   FlatMap<RequestId, Open> open_;
-  FlatMap<RequestId, Run> runs_;         // of pipelines
+  FlatMap<RequestId, Run> runs_;  // of pipelines
+  std::map<PipelineId, StageSlots> slots_;
   FlatMap<RequestId, uint32_t> infers_;  // how often it was begun, where that counts
   // Requests that are in no action, and how many batches have overtaken each.
   std::map<Turn, uint32_t> waiting_;

@@ -68,6 +68,69 @@ TEST_P(PipelinesTest, EqualSeedsGiveEqualRuns) {
 INSTANTIATE_TEST_SUITE_P(Policies, PipelinesTest, testing::ValuesIn(policy_names()),
                          [](const auto& parameter) { return parameter.param; });
 
+// A detector of up to four elements, of each of which one stage makes a crop and another a class, under a
+// condition; and a stage that joins what they made.
+SimulationReport run_with_elements(const RegisteredPolicy& policy, uint64_t seed, RandomFaults faults,
+                                   double rate = 200) {
+  Workload workload{
+      .groups = {{.name = "detect", .profile = "resnet18"},
+                 {.name = "crop", .profile = "resnet18"},
+                 {.name = "classify", .profile = "resnet50"},
+                 {.name = "last", .profile = "resnet18"},
+                 {.name = "alone", .profile = "resnet50", .slo = ms(50)}},
+      .pipelines = {{.name = "street",
+                     .slo = ms(100),
+                     .stages = {{.name = "detect", .models = "detect", .elements = {2, 3, 2, 1, 1}},
+                                {.name = "crop", .models = "crop", .after = {"detect"}, .for_each = "detect"},
+                                {.name = "classify",
+                                 .models = "classify",
+                                 .after = {"detect", "crop"},
+                                 .share = 0.7,
+                                 .for_each = "detect"},
+                                {.name = "last", .models = "last", .first_of = {"classify", "crop"}}}}},
+      .streams = {{.name = "runs", .models = {}, .pipeline = "street", .arrivals = {.rate = rate}},
+                  {.name = "others", .models = {"alone"}, .arrivals = {.rate = 75}}}};
+  SimulationOptions options{.policy = policy.name,
+                            .make_policy = policy.make,
+                            .controller = {},
+                            .devices = 3,
+                            .page_cache_bytes = uint64_t{32} * (16 << 20),
+                            .seed = seed,
+                            .duration = ms(1500),
+                            .warm_up = ms(200),
+                            .preload = true};
+  options.random_faults = faults;
+  auto report = simulate(options, workload, ProfileTable::v100());
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->proposals_rejected, 0u);
+  return *std::move(report);
+}
+
+// `FOLIOT_ELEMENT_SEEDS` of them, by default twenty.
+TEST_P(PipelinesTest, ElementsAreVisitedOnceEachWhateverFails) {
+  const char* given = std::getenv("FOLIOT_ELEMENT_SEEDS");
+  const uint64_t seeds = given != nullptr ? std::strtoull(given, nullptr, 10) : 20;
+  uint64_t met = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const SimulationReport report =
+        run_with_elements(policy(), seed, {.count = 3, .length_min = ms(20), .length_max = ms(400)});
+    met += report.pipelines.front().good;
+  }
+  EXPECT_GT(met, 0u);
+}
+
+TEST(SimulatedPipelineTest, RunsVisitAStageForEachElementThatIsDrawn) {
+  const SimulationReport report = run_with_elements(find_policy("foliot").value(), 1, {});
+  const RequestTally& runs = report.pipelines.front();
+  ASSERT_GT(runs.good, 150u);
+  EXPECT_EQ(runs.good, runs.offered);
+  const auto visits = [&](size_t group) { return static_cast<double>(report.groups[group].offered); };
+  const double mean = (3 * 1 + 2 * 2 + 1 * 3 + 1 * 4) / 9.0;
+  EXPECT_NEAR(visits(1) / visits(0), mean, 0.2);
+  EXPECT_NEAR(visits(2) / visits(1), 0.7, 0.1);
+  EXPECT_NEAR(visits(3) / visits(0), 1, 0.03);
+}
+
 TEST(SimulatedPipelineTest, AStageMayTakeTheFirstOfItsSourcesThatWasVisited) {
   Workload workload{.groups = {{.name = "first", .profile = "resnet18"},
                                {.name = "left", .profile = "resnet50"},

@@ -156,9 +156,11 @@ Status SimulatedDevice::run(const InferWork& work) {
 }
 
 void SimulatedDevice::output(const InferWork& work) {
-  if (!conditions_ || work.conditions == nullptr) return;
+  if (!readings_ || work.conditions == nullptr || work.counts == nullptr) return;
   for (uint32_t row = 0; row < work.action.rows.size(); ++row) {
-    work.conditions->set(row, conditions_(work.action.rows[row]));
+    const VisitReading reading = readings_(work.action.rows[row]);
+    work.conditions->set(row, reading.conditions);
+    work.counts->set(row, reading.count);
   }
 }
 

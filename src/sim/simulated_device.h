@@ -76,8 +76,8 @@ struct OperatorShares {
 // [model][bucket][operator]. Operators of which it has none take all of the device.
 using ResourceTable = std::vector<std::vector<std::vector<OperatorShares>>>;
 
-// Which conditions hold for a row: in a simulation no outputs do.
-using DrawConditions = std::function<ConditionSet(const BatchRows::Row&)>;
+// What is read of a row's outputs: in a simulation there are none.
+using DrawReading = std::function<VisitReading(const BatchRows::Row&)>;
 
 class SimulatedDevice : public Engine {
  public:
@@ -87,7 +87,7 @@ class SimulatedDevice : public Engine {
                   std::shared_ptr<const ResourceTable> resources = nullptr)
       : noise_(noise), random_(seed), lanes_(lanes), resources_(std::move(resources)) {}
 
-  void set_conditions(DrawConditions conditions) { conditions_ = std::move(conditions); }
+  void set_readings(DrawReading readings) { readings_ = std::move(readings); }
 
   bool has_resources() const { return resources_ != nullptr; }
   // The operators of an EXEC that takes so long alone. REQUIRES: has_resources().
@@ -120,7 +120,7 @@ class SimulatedDevice : public Engine {
   Duration noisy(Duration duration, double deviation, Duration jitter);
   Duration at_measured_speed(Duration duration, TimePoint now) const;
 
-  DrawConditions conditions_;  // empty: none hold
+  DrawReading readings_;  // empty: nothing is read
   NoiseOptions noise_;
   Random random_;
   SimulatedLanes lanes_;

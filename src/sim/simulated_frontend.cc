@@ -213,23 +213,23 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     checker.require(third.input == input_hash(as_input(visited[1] ? second : first)),
                     "the third stage has other inputs");
     checker.require(fourth.input == input_hash(as_input(first)), "the fourth stage has other inputs");
-    for (const Completion::StageAnswer& answer : completion.stages) {
-      const SimulatedOutput& made = payload.stages.at(answer.stage);
-      checker.require(visited.at(answer.stage), "a stage counts that was not visited");
+    for (const Completion::VisitAnswer& answer : completion.visits) {
+      const SimulatedOutput& made = payload.stages.at(answer.slot);
+      checker.require(visited.at(answer.slot), "a stage counts that was not visited");
       checker.require(made.action == answer.action.value(), "a stage has another action's outputs");
-      checker.require(made.content == content_hash(*payload.info->pipeline->stages[answer.stage].model),
+      checker.require(made.content == content_hash(*payload.info->pipeline->stages[answer.slot].model),
                       "a stage is of another version than the run began with");
     }
   }
   std::span<const std::byte> input(PayloadHandle payload, uint32_t /*index*/) override {
     return std::as_bytes(std::span(payloads.at(payload.value()).input));
   }
-  ConditionSet finish(PayloadHandle visit) override {
-    payloads.at(run_of(visit).value()).visited.at(*stage_of(visit)) = true;
-    return 0;
+  VisitReading finish(PayloadHandle visit) override {
+    payloads.at(run_of(visit).value()).visited.at(*visit_slot(visit)) = true;
+    return {};
   }
   std::span<std::byte> output(PayloadHandle payload, uint32_t /*index*/) override {
-    if (const std::optional<uint32_t> stage = stage_of(payload)) {
+    if (const std::optional<uint32_t> stage = visit_slot(payload)) {
       return std::as_writable_bytes(std::span(&payloads.at(run_of(payload).value()).stages.at(*stage), 1));
     }
     return std::as_writable_bytes(std::span(&payloads.at(payload.value()).output, 1));

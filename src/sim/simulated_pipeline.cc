@@ -1,6 +1,7 @@
 #include "sim/simulated_pipeline.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/random.h"
@@ -21,6 +22,10 @@ std::shared_ptr<const PipelineInfo> simulated_pipeline(const Workload& workload,
                       .inputs = {},
                       .conditions = {},
                       .requires_all = {}};
+    if (!stage.elements.empty()) own.count = {.at_most = stage.elements_most()};
+    if (const PipelineLoad::Stage* const counts = load.find(stage.for_each)) {
+      own.for_each = {.stage = static_cast<uint32_t>(counts - load.stages.data()), .at_most = counts->elements_most()};
+    }
     const auto position_of = [&](const std::string& name) {
       const auto found = std::ranges::find(load.stages, name, &PipelineLoad::Stage::name);
       return static_cast<uint32_t>(found - load.stages.begin());
@@ -32,7 +37,8 @@ std::shared_ptr<const PipelineInfo> simulated_pipeline(const Workload& workload,
     }
     for (const std::string& name : stage.after) {
       const uint32_t before = position_of(name);
-      own.inputs.push_back({{.stage = before}});
+      const bool has_elements = load.stages[before].for_each == stage.for_each || name == stage.for_each;
+      own.inputs.push_back({{.stage = before, .each = own.for_each && has_elements}});
       if (stage.share >= 1 || !own.requires_all.empty()) continue;
       std::vector<StageCondition>& conditions = pipeline->stages[before].conditions;
       own.requires_all.push_back({.stage = before, .condition = static_cast<uint32_t>(conditions.size())});
@@ -43,13 +49,25 @@ std::shared_ptr<const PipelineInfo> simulated_pipeline(const Workload& workload,
   return pipeline;
 }
 
-ConditionSet drawn_conditions(const PipelineStage& stage, uint32_t position, RequestId run, uint64_t seed) {
+VisitReading drawn_reading(const PipelineLoad::Stage& load, const PipelineStage& stage, uint32_t position,
+                           RequestId run, uint64_t seed) {
   uint32_t held = 0;
   Random random(seed ^ (run.value() * kStagesMax + position + 1));
   for (uint32_t i = 0; i < stage.conditions.size(); ++i) {
     if (random.uniform() < stage.conditions[i].limit) held |= 1u << i;
   }
-  return static_cast<ConditionSet>(held);
+  VisitReading reading{.conditions = static_cast<ConditionSet>(held)};
+  if (load.elements.empty()) return reading;
+  double left = random.uniform() * std::accumulate(load.elements.begin(), load.elements.end(), 0.0);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < load.elements.size(); ++i) {
+    if (load.elements[i] <= 0) continue;
+    count = i;
+    if (left < load.elements[i]) break;
+    left -= load.elements[i];
+  }
+  reading.count = static_cast<float>(count);
+  return reading;
 }
 
 }  // namespace foliot

@@ -1,6 +1,6 @@
 // Simulated pipelines: a pipeline of a workload, as a controller runs it, and what its stages
-// "compute": whether conditions hold is drawn for each run and stage, so that a visit that is
-// made again ends as it would have ended before.
+// "compute": whether conditions hold, and how many elements there are, is drawn for each run and
+// stage, so that a visit that is made again ends as it would have ended before.
 #ifndef FOLIOT_SIM_SIMULATED_PIPELINE_H_
 #define FOLIOT_SIM_SIMULATED_PIPELINE_H_
 
@@ -10,6 +10,7 @@
 
 #include "core/ids.h"
 #include "core/pipeline_info.h"
+#include "core/visit_reading.h"
 #include "workload/workload.h"
 
 namespace foliot {
@@ -20,8 +21,9 @@ namespace foliot {
 std::shared_ptr<const PipelineInfo> simulated_pipeline(const Workload& workload, size_t pipeline,
                                                        std::span<const std::shared_ptr<const ModelInfo>> models);
 
-// Which conditions of the stage hold for this run.
-ConditionSet drawn_conditions(const PipelineStage& stage, uint32_t position, RequestId run, uint64_t seed);
+// What is read of the stage in this run. `load`: of which the stage was made.
+VisitReading drawn_reading(const PipelineLoad::Stage& load, const PipelineStage& stage, uint32_t position,
+                           RequestId run, uint64_t seed);
 
 }  // namespace foliot
 

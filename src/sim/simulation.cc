@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/flat_map.h"
+#include "core/stage_slots.h"
 #include "core/stage_visit.h"
 #include "sim/simulated_pipeline.h"
 #include "sim/simulation_meter.h"
@@ -149,7 +150,7 @@ class Simulation {
                   .models_max = static_cast<uint32_t>(models.size()),
                   .lanes = options.lanes,
                   .contexts = options.contexts,
-                  .conditions = [this](const BatchRows::Row& row) { return conditions(row.request); },
+                  .readings = [this](const BatchRows::Row& row) { return reading(row.request); },
                   .noise = options.noise,
                   .link = options.link,
                   .link_jitter = options.link_jitter,
@@ -166,6 +167,7 @@ class Simulation {
     for (const auto& model : models) cluster_.add_model(model);
     for (size_t i = 0; i < workload.pipelines.size(); ++i) {
       pipelines_.push_back(simulated_pipeline(workload, i, cluster_.controller().cluster().models));
+      slots_.emplace_back(*pipelines_.back());
       cluster_.add_pipeline(pipelines_.back());
     }
   }
@@ -242,11 +244,13 @@ class Simulation {
     cluster_.submit(request);
   }
 
-  ConditionSet conditions(RequestId visit) const {
+  VisitReading reading(RequestId visit) const {
     const uint32_t* pipeline = runs_.find(run_of(visit));
-    const std::optional<uint32_t> stage = stage_of(visit);
-    if (pipeline == nullptr || !stage) return 0;
-    return drawn_conditions(pipelines_[*pipeline]->stages[*stage], *stage, run_of(visit), options_.seed);
+    const std::optional<uint32_t> slot = visit_slot(visit);
+    if (pipeline == nullptr || !slot) return {};
+    const uint32_t stage = slots_[*pipeline].at(*slot).stage;
+    return drawn_reading(workload_.pipelines[*pipeline].stages[stage], pipelines_[*pipeline]->stages[stage], stage,
+                         run_of(visit), options_.seed);
   }
 
   // Waits for the next request that comes by itself.
@@ -308,6 +312,7 @@ class Simulation {
   TimePoint begin_;
   Targets targets_;  // in force
   std::vector<std::shared_ptr<const PipelineInfo>> pipelines_;
+  std::vector<StageSlots> slots_;      // by these
   FlatMap<RequestId, uint32_t> runs_;  // that are open: positions of their pipelines
   std::optional<Arrival> pending_;
   uint64_t next_request_ = 1;

@@ -170,7 +170,7 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint now)
 }
 
 bool SimulationMeter::is_visit(RequestId request) const {
-  return !report_.pipelines.empty() && stage_of(request).has_value();
+  return !report_.pipelines.empty() && visit_slot(request).has_value();
 }
 
 void SimulationMeter::on_run(const Request& request, const PipelineInfo* /*pipeline*/, TimePoint now) {

@@ -28,7 +28,7 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
       .noise = options.noise,
       .lanes = options.lanes,
       .resources = options.resources,
-      .conditions = options.conditions,
+      .readings = options.readings,
       .heartbeats = options.controller.health.has_value(),
       .link_delay = [this] { return link_delay(); },
       .seed = [this] { return random_.next(); }};

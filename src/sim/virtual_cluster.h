@@ -37,7 +37,7 @@ struct VirtualClusterOptions {
   uint32_t contexts = 1;                // likewise
   // What EXECs that run at once take of each device; null: they do not slow each other down.
   std::shared_ptr<const ResourceTable> resources{};
-  DrawConditions conditions{};  // of visits of pipelines; empty: none hold
+  DrawReading readings{};  // of visits of pipelines; empty: nothing is read
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.

@@ -18,7 +18,7 @@ struct VirtualWorker::Process {
       : device(options.noise, options.seed(), options.lanes, options.resources),
         drivers(loop, device, checker, options.lanes.count),
         worker(options.worker, device, outcomes, drivers.wakers()) {
-    device.set_conditions(options.conditions);
+    device.set_readings(options.readings);
     drivers.drive(worker);
   }
 

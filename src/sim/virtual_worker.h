@@ -83,7 +83,7 @@ class VirtualWorker : private OutcomeSink {
     NoiseOptions noise;
     SimulatedLanes lanes{};
     std::shared_ptr<const ResourceTable> resources{};
-    DrawConditions conditions{};
+    DrawReading readings{};
     bool heartbeats = false;
     std::function<Duration()> link_delay;
     std::function<uint64_t()> seed;  // of the noise of the next process

@@ -18,7 +18,10 @@ std::optional<StepTensor> source_of(const StageSpec& stage, const Tensors& known
   for (const auto& [input, sources] : stage.inputs) {
     for (const TensorName& source : sources) {
       const auto found = known.find({source.stage, source.tensor});
-      if (found != known.end()) return found->second;
+      if (found == known.end()) continue;
+      StepTensor tensor = found->second;
+      if (source.each && !tensor.shape.empty()) tensor.shape.erase(tensor.shape.begin());
+      return tensor;
     }
   }
   return std::nullopt;
@@ -34,7 +37,10 @@ std::vector<PipelineStep> steps_of(const PipelineSpec& spec) {
     Result<StepModel> model =
         make_step_model(stage.step, stage.options, source_of(stage, known), fs::path(spec.file).parent_path());
     if (model.ok()) {
-      for (const StepTensor& output : model->outputs) known[{stage.name, output.name}] = output;
+      for (const StepTensor& output : model->outputs) {
+        StepTensor& tensor = known[{stage.name, output.name}] = output;
+        if (stage.for_each) tensor.shape.insert(tensor.shape.begin(), stage.for_each->at_most);
+      }
     } else {
       model = model.status().with_context(fmt::format("{}:{}: stage '{}'", spec.file, stage.line, stage.name));
     }

@@ -172,5 +172,21 @@ TEST(PipelineStepsTest, TakeWhatTheStepsBeforeThemMake) {
               HasSubstr("photos/pipeline.toml:7: stage 'best': step 'top_k': shape"));
 }
 
+TEST(PipelineStepsTest, OfWhatIsTakenElementByElementTheyTakeOne) {
+  PipelineSpec spec{.name = "street", .file = "street/pipeline.toml"};
+  StageSpec decode{.name = "decode", .step = "decode", .options = {{"width", int64_t{6}}, {"height", int64_t{4}}}};
+  StageSpec best{.name = "best", .step = "top_k", .options = {{"k", int64_t{2}}}};
+  best.inputs["scores"] = {{.stage = "decode", .tensor = "image", .each = true}};
+  best.for_each = {{"detect", "count"}, 4};
+  StageSpec again{.name = "again", .step = "top_k", .options = {{"k", int64_t{1}}}};
+  again.inputs["scores"] = {{.stage = "best", .tensor = "values"}};
+  spec.stages = {decode, best, again};
+  const std::vector<PipelineStep> steps = steps_of(spec);
+  ASSERT_TRUE(steps[1].model.ok()) << steps[1].model.status().message();
+  EXPECT_EQ(steps[1].model->outputs[0].shape, (Shape{6, 2})) << "of [4, 6, 3] one";
+  ASSERT_TRUE(steps[2].model.ok()) << steps[2].model.status().message();
+  EXPECT_EQ(steps[2].model->outputs[0].shape, (Shape{4, 6, 1})) << "all of them";
+}
+
 }  // namespace
 }  // namespace foliot

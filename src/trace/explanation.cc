@@ -118,9 +118,9 @@ class Explainer {
   // If it is a run of a pipeline: those of its stages, as far as the log has them.
   std::vector<const RequestRecord*> visits() const {
     std::vector<const RequestRecord*> visits;
-    if (stage_of(request_.id)) return visits;
-    for (uint32_t stage = 0; stage < kStagesMax; ++stage) {
-      const RequestRecord* visit = log_.request(visit_of(request_.id, stage));
+    if (visit_slot(request_.id)) return visits;
+    for (uint32_t slot = 0; slot < kSlotsMax; ++slot) {
+      const RequestRecord* visit = log_.request(visit_of(request_.id, slot));
       const bool within = visit != nullptr && visit->arrival >= request_.arrival &&
                           visit->departure <= request_.departure && visit->deadline == request_.deadline;
       if (within) visits.push_back(visit);
@@ -129,10 +129,11 @@ class Explainer {
   }
 
   void say_visits(const std::vector<const RequestRecord*>& visits) {
-    say("It is a run of a pipeline, which arrived {:.6f} s into the log. Its stages, each a request of its own:\n",
+    say("It is a run of a pipeline, which arrived {:.6f} s into the log. Its visits of stages, each a request of its "
+        "own:\n",
         (request_.arrival - TimePoint()).to_seconds());
     for (const RequestRecord* visit : visits) {
-      say("  stage {} (model '{}', request {}): began at {}, ", *stage_of(visit->id) + 1, visit->model,
+      say("  visit {} (model '{}', request {}): began at {}, ", *visit_slot(visit->id) + 1, visit->model,
           visit->id.value(), when(visit->arrival));
       if (!visit->served()) {
         say("was refused at {} ({})\n", when(visit->departure), to_string(visit->refusal));

@@ -180,10 +180,11 @@ TEST(Explanation, OfARunNamesTheVisitsOfItsStages) {
   EXPECT_EQ(explain_in(history, 7),
             "Request 7 of model 'street' was refused after 48.00 ms (expired), 2.00 ms before its deadline of 50.00 "
             "ms.\n\n"
-            "It is a run of a pipeline, which arrived 0.010000 s into the log. Its stages, each a request of its own:\n"
-            "  stage 1 (model 'warm', request 16777223): began at +0.00 ms, waited 2.00 ms, EXEC 3.00 ms in a batch of "
+            "It is a run of a pipeline, which arrived 0.010000 s into the log. Its visits of stages, each a request of "
+            "its own:\n"
+            "  visit 1 (model 'warm', request 16777223): began at +0.00 ms, waited 2.00 ms, EXEC 3.00 ms in a batch of "
             "1, over at +6.00 ms\n"
-            "  stage 2 (model 'cold', request 33554439): began at +6.00 ms, was refused at +48.00 ms (expired)\n"
+            "  visit 2 (model 'cold', request 33554439): began at +6.00 ms, was refused at +48.00 ms (expired)\n"
             "It was refused because its time ran out while it waited.\n");
 }
 

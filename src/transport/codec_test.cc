@@ -73,7 +73,8 @@ Completion completion() {
           .output_duration = ns(12),
           .action = ActionId(13),
           .device = DeviceId(14),
-          .stages = {{0, ActionId(13), DeviceId(14)}, {31, ActionId(15), DeviceId(16)}}};
+          .visits = {{0, ActionId(13), DeviceId(14)}, {254, ActionId(15), DeviceId(16)}},
+          .empty_stages = {2, 31}};
 }
 
 Request task_request() {
@@ -92,10 +93,13 @@ VisitOrder visit_order() {
                                  .element = 2,
                                  .comparison = StageCondition::Comparison::kAtLeast,
                                  .limit = 0.5};
-  return {.inputs = {{{}, {}}, {{.stage = 31, .tensor = 3}, DeviceId(4)}},
-          .conditions = {condition},
-          .answers = {0, 2},
-          .held = true};
+  return {
+      .inputs = {{.pieces = {{}}},
+                 {.tensor = 3, .taken = {2, 5}, .pieces = {{254, DeviceId(4)}, {253, DeviceId(5)}}, .pieces_most = 3}},
+      .conditions = {condition},
+      .answers = {0, 2},
+      .held = true,
+      .count = 2};
 }
 
 Frame frame_of(const WireBytes& bytes) {
@@ -164,6 +168,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   large.unfed_rows.set(64);
   large.conditions.set(kBatchSizeMax - 1, 9);
   check_round_trip(large, MessageType::kOutcome);
+  check_round_trip(Outcome{.action = ActionId(1), .counts = {0, 3, 2.5f, 0, 16}}, MessageType::kOutcome);
   check_round_trip(Outcome{.action = ActionId(1), .unfed_rows = RowSet(6), .conditions = {0, 3, 0, 255}},
                    MessageType::kOutcome);
   check_round_trip(Visits{ActionId(1), {{0, visit_order()}, {7, {}}}}, MessageType::kVisits);
@@ -212,6 +217,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Attach{7}, MessageType::kAttach);
   check_round_trip(Fetch{ActionId(1), RequestId(2), PayloadHandle(3)}, MessageType::kFetch);
   check_round_trip(Fetch{ActionId(1), RequestId(2), {}, 3, {0, 4}}, MessageType::kFetch);
+  check_round_trip(Fetch{ActionId(1), RequestId(2), {}, 255, {0, 4}, {{0, 1}, {253, 254}}}, MessageType::kFetch);
   check_round_trip(Inputs{ActionId(1), RequestId(2), tensors, 3}, MessageType::kInputs);
   check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), tensors}, MessageType::kOutputs);
   check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), {}, {DeviceId(0), PayloadHandle(4)}, {}},
@@ -315,8 +321,17 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   order.conditions.resize(kConditionsMax + 1);
   EXPECT_FALSE(accepted(Visits{{}, {{0, order}}}));
   order = visit_order();
-  order.inputs[1].source.stage = kStagesMax;
+  order.inputs[1].pieces[0].slot = kSlotsMax;
   EXPECT_FALSE(accepted(Visits{{}, {{0, order}}}));
+  order = visit_order();
+  order.inputs[1].pieces_most = 1;
+  EXPECT_FALSE(accepted(Visits{{}, {{0, order}}}));
+  order = visit_order();
+  order.inputs[1].taken = {5, 5};
+  EXPECT_FALSE(accepted(Visits{{}, {{0, order}}}));
+  EXPECT_FALSE(accepted(Fetch{.tensors = {0}, .taken = {{0, 0}}}));
+  EXPECT_FALSE(accepted(Completion{.visits = {{kSlotsMax, {}, {}}}}));
+  EXPECT_FALSE(accepted(Completion{.empty_stages = {kStagesMax}}));
   EXPECT_FALSE(accepted(Pipelines{{{{}, "b", {}}, {{}, "a", {}}}}));
   EXPECT_FALSE(accepted(Pipelines{{{{}, "", {}}}}));
   EXPECT_FALSE(accepted(Outcome{.status = OutcomeStatus::kFailed, .unfed_rows = RowSet(1)}));

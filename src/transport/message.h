@@ -62,13 +62,14 @@
 #include "core/model_info.h"
 #include "core/payload.h"
 #include "core/request.h"
+#include "core/tensor_part.h"
 #include "core/user_digest.h"
 #include "core/visit_order.h"
 
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 20;
+inline constexpr uint16_t kWireVersion = 21;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -315,10 +316,11 @@ struct Fetch {
   ActionId action;
   RequestId request;
   PayloadHandle payload;
-  // Of a row that is a visit. To a client: 0, for inputs of the call. To a holder: the position
-  // of an earlier stage of the run, and one, for outputs of that; there is no payload.
+  // Of a row that is a visit. To a client: 0, for inputs of the call. To a holder: the slot
+  // of an earlier visit of the run, and one, for outputs of that; there is no payload.
   uint32_t source = 0;
   std::vector<uint32_t> tensors{};  // their positions; none: all
+  std::vector<TensorPart> taken{};  // what of these; none: all of them
 };
 
 // No tensors. Of a client: the request is over, its outputs are not needed any more. Of a

@@ -82,15 +82,15 @@ inline constexpr size_t kBytesMin<Tasks::Task> = 4 * sizeof(uint32_t);
 template <>
 inline constexpr size_t kBytesMin<HomeOffer> = 2 * sizeof(uint32_t);
 template <>
-inline constexpr size_t kBytesMin<TensorSource> = 2 * sizeof(uint32_t);
+inline constexpr size_t kBytesMin<VisitOrder::Piece> = 2 * sizeof(uint32_t);
 template <>
-inline constexpr size_t kBytesMin<VisitOrder::Input> = 3 * sizeof(uint32_t);
+inline constexpr size_t kBytesMin<VisitOrder::Input> = 5 * sizeof(uint32_t);
 template <>
 inline constexpr size_t kBytesMin<StageCondition> = 2 * sizeof(uint64_t) + sizeof(uint32_t) + 2;
 template <>
-inline constexpr size_t kBytesMin<Visits::Visit> = 4 * sizeof(uint32_t) + 1;
+inline constexpr size_t kBytesMin<Visits::Visit> = 5 * sizeof(uint32_t) + 1;
 template <>
-inline constexpr size_t kBytesMin<Completion::StageAnswer> = 2 * sizeof(uint32_t) + sizeof(uint64_t);
+inline constexpr size_t kBytesMin<Completion::VisitAnswer> = 2 * sizeof(uint32_t) + sizeof(uint64_t);
 template <>
 inline constexpr size_t kBytesMin<BatchRows::Row> = 2 * sizeof(uint64_t) + sizeof(uint32_t) + sizeof(uint16_t);
 
@@ -125,7 +125,10 @@ class FieldWriter {
     put_all(list);
   }
   void put(const BatchRows& rows) { put_all(rows); }
-  void put(const RowConditions& conditions) { put_all(conditions); }
+  template <typename Number>
+  void put(const RowNumbers<Number>& numbers) {
+    put_all(numbers);
+  }
   // In words of 64, the first rows in the first, up to the last that has any.
   void put(const RowSet& rows) {
     std::vector<uint64_t> words;
@@ -207,14 +210,15 @@ class FieldReader {
       rows.add(row);
     }
   }
-  void get(RowConditions& conditions) {
-    const uint32_t count = wire_.get_count(sizeof(ConditionSet));
+  template <typename Number>
+  void get(RowNumbers<Number>& numbers) {
+    const uint32_t count = wire_.get_count(sizeof(Number));
     if (count > kBatchSizeMax) wire_.fail();
-    conditions.clear();
+    numbers.clear();
     for (uint32_t row = 0; row < count && !failed(); ++row) {
-      ConditionSet held = 0;
-      get(held);
-      conditions.set(row, held);
+      Number number = 0;
+      get(number);
+      numbers.set(row, number);
     }
   }
   void get(RowSet& rows) {
@@ -430,7 +434,7 @@ template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Outcome>& message) {
   wire(message.action, message.type, message.device, message.model, message.status, message.start, message.end,
        message.duration, message.input_duration, message.output_duration, message.output_end, message.ready,
-       message.failed_rows, message.unfed_rows, message.conditions);
+       message.failed_rows, message.unfed_rows, message.conditions, message.counts);
 }
 
 inline bool sound(const Outcome& message) {
@@ -439,17 +443,35 @@ inline bool sound(const Outcome& message) {
 }
 
 template <typename Wire>
-void fields(Wire& wire, Carried<Wire, TensorSource>& source) {
-  uint32_t stage = source.stage ? *source.stage + 1 : 0;  // zero: the call's
-  wire(stage, source.tensor);
-  if constexpr (Wire::kReads) source.stage = stage == 0 ? std::nullopt : std::optional(stage - 1);
+void fields(Wire& wire, Carried<Wire, TensorPart>& part) {
+  wire(part.index, part.of);
 }
 
-inline bool sound(const TensorSource& source) { return source.stage.value_or(0) < kStagesMax; }
+inline bool sound(const TensorPart& part) { return part.index < part.of && part.of <= kSlotsMax; }
+
+// One more than the position; zero: none.
+template <typename Wire>
+void position_field(Wire& wire, Carried<Wire, std::optional<uint32_t>>& position) {
+  uint32_t number = position ? *position + 1 : 0;
+  wire(number);
+  if constexpr (Wire::kReads) position = number == 0 ? std::nullopt : std::optional(number - 1);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, VisitOrder::Piece>& piece) {
+  position_field(wire, piece.slot);  // none: the call's
+  wire(piece.holder);
+}
+
+inline bool sound(const VisitOrder::Piece& piece) { return piece.slot.value_or(0) < kSlotsMax; }
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, VisitOrder::Input>& input) {
-  wire(input.source, input.holder);
+  wire(input.tensor, input.taken, input.pieces, input.pieces_most);
+}
+
+inline bool sound(const VisitOrder::Input& input) {
+  return input.pieces_most > 0 && input.pieces_most <= kSlotsMax && input.pieces.size() <= input.pieces_most;
 }
 
 template <typename Wire>
@@ -460,6 +482,7 @@ void fields(Wire& wire, Carried<Wire, StageCondition>& condition) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, VisitOrder>& order) {
   wire(order.inputs, order.conditions, order.answers, order.held);
+  position_field(wire, order.count);  // none: nothing is counted
 }
 
 inline bool sound(const VisitOrder& order) {
@@ -609,18 +632,22 @@ void fields(Wire& wire, Carried<Wire, Cancel>& message) {
 }
 
 template <typename Wire>
-void fields(Wire& wire, Carried<Wire, Completion::StageAnswer>& answer) {
-  wire(answer.stage, answer.action, answer.device);
+void fields(Wire& wire, Carried<Wire, Completion::VisitAnswer>& answer) {
+  wire(answer.slot, answer.action, answer.device);
 }
 
-inline bool sound(const Completion::StageAnswer& answer) { return answer.stage < kStagesMax; }
+inline bool sound(const Completion::VisitAnswer& answer) { return answer.slot < kSlotsMax; }
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Completion>& message) {
   wire(message.id, message.model, message.pipeline, message.task, message.payload, message.refusal, message.detail,
        message.arrival, message.deadline, message.finished, message.earliest_completion, message.batch_size,
        message.cold_start, message.exec_start, message.input_duration, message.exec_duration, message.output_duration,
-       message.action, message.device, message.stages);
+       message.action, message.device, message.visits, message.empty_stages);
+}
+
+inline bool sound(const Completion& message) {
+  return std::ranges::all_of(message.empty_stages, [](uint32_t stage) { return stage < kStagesMax; });
 }
 
 template <typename Wire>
@@ -647,7 +674,7 @@ void fields(Wire& wire, Carried<Wire, Attach>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Fetch>& message) {
-  wire(message.action, message.request, message.payload, message.source, message.tensors);
+  wire(message.action, message.request, message.payload, message.source, message.tensors, message.taken);
 }
 
 template <typename Wire>

@@ -50,17 +50,19 @@ struct InferWork {
   // Where run() notes the rows that the model's own code failed on, and output() those whose
   // outputs it cannot use; set before, and empty.
   RowSet* failed_rows = nullptr;
-  // Where output() notes, by row, which conditions hold (PayloadStore::finish()); of failed
-  // rows it notes nothing.
+  // Where output() notes, by row, which conditions hold and what is counted
+  // (PayloadStore::finish()); of failed rows it notes nothing.
   RowConditions* conditions = nullptr;
+  RowCounts* counts = nullptr;
 };
 
 // The last of output(): all outputs are in the rows' payloads.
 inline void finish_rows(PayloadStore& payloads, const InferWork& work) {
   for (uint32_t row = 0; row < work.action.rows.size(); ++row) {
     if (work.failed_rows != nullptr && work.failed_rows->test(row)) continue;
-    const ConditionSet conditions = payloads.finish(work.action.rows[row].payload);
-    if (work.conditions != nullptr) work.conditions->set(row, conditions);
+    const VisitReading reading = payloads.finish(work.action.rows[row].payload);
+    if (work.conditions != nullptr) work.conditions->set(row, reading.conditions);
+    if (work.counts != nullptr) work.counts->set(row, reading.count);
   }
 }
 

@@ -274,6 +274,8 @@ Status OutputExecutor::perform() {
   InferSlot& slot = slots_[current_];
   slot.conditions.clear();
   slot.work.conditions = &slot.conditions;
+  slot.counts.clear();
+  slot.work.counts = &slot.counts;
   if (slot.work.action.range.ends()) engine_.output(slot.work);
   return Status();
 }
@@ -295,6 +297,7 @@ void OutputExecutor::report(uint32_t index, Duration output_duration, TimePoint 
   if (outcome.done()) {
     outcome.failed_rows = slot.failed_rows;
     outcome.conditions = slot.conditions;
+    outcome.counts = slot.counts;
   }
   first_->give_back(index);
   outcomes_.report(outcome);

@@ -47,6 +47,7 @@ struct InferSlot {
   InferWork work;
   RowSet failed_rows;
   RowConditions conditions;
+  RowCounts counts;
   IoCache::Block block;
   OutcomeStatus status = OutcomeStatus::kDone;
   Duration input_duration;

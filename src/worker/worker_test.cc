@@ -31,7 +31,9 @@ class OneRow : public PayloadStore {
   OneRow(size_t input_bytes, size_t output_bytes) : input_(input_bytes), output_(output_bytes) {}
   std::span<const std::byte> input(PayloadHandle, uint32_t) override { return input_; }
   std::span<std::byte> output(PayloadHandle, uint32_t) override { return output_; }
-  ConditionSet finish(PayloadHandle payload) override { return static_cast<ConditionSet>(payload.value()); }
+  VisitReading finish(PayloadHandle payload) override {
+    return {static_cast<ConditionSet>(payload.value()), static_cast<float>(payload.value()) / 2};
+  }
 
  private:
   std::vector<std::byte> input_;
@@ -100,7 +102,7 @@ class WorkerTest : public ::testing::Test {
   uint64_t next_id_ = 1;
 };
 
-TEST_F(WorkerTest, OutcomesHaveTheConditionsOfEachRow) {
+TEST_F(WorkerTest, OutcomesHaveWhatIsReadOfEachRow) {
   worker_.send(action(ActionType::kLoad));
   run(at(0));
   Action infer = action(ActionType::kInfer);
@@ -111,11 +113,14 @@ TEST_F(WorkerTest, OutcomesHaveTheConditionsOfEachRow) {
   EXPECT_EQ(outcomes_.all.back().conditions[0], 1);
   EXPECT_EQ(outcomes_.all.back().conditions[1], 6);
   EXPECT_EQ(outcomes_.all.back().conditions[2], 0);
+  EXPECT_EQ(outcomes_.all.back().counts[0], 0.5f);
+  EXPECT_EQ(outcomes_.all.back().counts[1], 3);
   // Another batch does not have those of the one before.
   worker_.send(action(ActionType::kInfer));
   run(at(10));
   EXPECT_EQ(outcomes_.all.back().conditions[0], 1);
   EXPECT_EQ(outcomes_.all.back().conditions[1], 0);
+  EXPECT_EQ(outcomes_.all.back().counts[1], 0);
 }
 
 TEST_F(WorkerTest, RowsThatFailedAreNotFinished) {

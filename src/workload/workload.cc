@@ -130,6 +130,27 @@ Status Workload::check_stream(const Stream& stream) const {
   return arrivals.ok() ? Status() : wrong(arrivals.status().message());
 }
 
+Status Workload::check_elements(const PipelineLoad& pipeline, const PipelineLoad::Stage& stage) {
+  const auto wrong = [&](std::string_view what) {
+    return Status::invalid_argument(fmt::format("pipeline '{}': stage '{}': {}", pipeline.name, stage.name, what));
+  };
+  if (!stage.elements.empty() && stage.elements_most() == 0) {
+    return wrong("elements must be probable to be 0, 1 and so on: at least two numbers");
+  }
+  const PipelineLoad::Stage* const before = stage.after.empty() ? nullptr : pipeline.find(stage.after.front());
+  if (stage.share < 1 && before != nullptr && !before->for_each.empty()) {
+    return wrong(fmt::format("a share is of a stage that is visited once, and '{}' is visited for each element of '{}'",
+                             before->name, before->for_each));
+  }
+  if (stage.for_each.empty()) return Status();
+  if (!stage.elements.empty()) return wrong("it is visited for each element, and cannot have elements of its own");
+  const PipelineLoad::Stage* const counts = pipeline.find(stage.for_each);
+  const bool is_earlier = counts != nullptr && counts < &stage;
+  if (!is_earlier) return wrong(fmt::format("for_each: there is no stage '{}' before it", stage.for_each));
+  if (counts->elements.empty()) return wrong(fmt::format("for_each: stage '{}' has no elements", stage.for_each));
+  return Status();
+}
+
 Status Workload::check_pipelines() const {
   std::set<std::string> names;
   for (const PipelineLoad& pipeline : pipelines) {
@@ -143,6 +164,7 @@ Status Workload::check_pipelines() const {
     if (pipeline.stages.size() > kStagesMax) {
       return wrong(fmt::format("{} stages; it may have {}", pipeline.stages.size(), kStagesMax));
     }
+    uint64_t slots = 0;
     std::map<std::string, uint32_t> conditions;  // of each stage so far
     for (const PipelineLoad::Stage& stage : pipeline.stages) {
       const auto wrong_stage = [&](std::string_view what) {
@@ -168,6 +190,11 @@ Status Workload::check_pipelines() const {
             fmt::format("more than {} stages with a share come after '{}'", kConditionsMax, stage.after.front()));
       }
       if (!conditions.emplace(stage.name, 0).second) return wrong_stage("the name is given twice");
+      FOLIOT_RETURN_IF_ERROR(check_elements(pipeline, stage));
+      slots += stage.for_each.empty() ? 1 : pipeline.find(stage.for_each)->elements_most();
+      if (slots > kSlotsMax) {
+        return wrong_stage(fmt::format("a run may have {} visits up to here; it may have {}", slots, kSlotsMax));
+      }
     }
   }
   return Status();

@@ -6,6 +6,7 @@
 #ifndef FOLIOT_WORKLOAD_WORKLOAD_H_
 #define FOLIOT_WORKLOAD_WORKLOAD_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,10 +45,21 @@ struct PipelineLoad {
     std::vector<std::string> first_of{};
     // Of the runs that visit the first of these, so many visit this one; 1: all.
     double share = 1;
+    // Of what it finds: how probable 0, 1, 2, ... elements are, beside each other. Empty: it counts none.
+    std::vector<double> elements{};
+    std::string for_each{};  // an earlier stage: a visit for each of its elements; empty: one visit
+
+    uint32_t elements_most() const { return elements.empty() ? 0 : static_cast<uint32_t>(elements.size() - 1); }
   };
   std::string name;
   std::optional<Duration> slo;  // of runs whose stream says nothing; nullopt: best effort
   std::vector<Stage> stages;    // each after those that it follows
+
+  // nullptr: there is none of this name.
+  const Stage* find(std::string_view stage) const {
+    const auto found = std::ranges::find(stages, stage, &Stage::name);
+    return found == stages.end() ? nullptr : &*found;
+  }
 };
 
 // Requests to some of the groups, or to a pipeline. Exactly one of these brings them:
@@ -113,6 +125,7 @@ struct Workload {
   Status check() const;
   Status check_groups() const;
   Status check_pipelines() const;
+  static Status check_elements(const PipelineLoad& pipeline, const PipelineLoad::Stage& stage);
   Status check_stream(const Stream& stream) const;
 };
 

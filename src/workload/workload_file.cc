@@ -108,6 +108,8 @@ Result<PipelineLoad> read_pipeline(TomlReader& reader) {
     each.texts("after", stage.after);
     each.texts("first_of", stage.first_of);
     each.positive("share", stage.share);
+    each.text("for_each", stage.for_each);
+    each.weights("elements", stage.elements);
     FOLIOT_RETURN_IF_ERROR(each.finish());
   }
   FOLIOT_RETURN_IF_ERROR(reader.finish());

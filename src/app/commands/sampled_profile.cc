@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/tensor_part.h"
+#include "core/visit_reading.h"
 #include "platform/clock.h"
 
 namespace foliot {
@@ -64,6 +66,7 @@ Result<StageProfiles> SampledProfile::measure(const std::map<std::string, NpyArr
   FOLIOT_RETURN_IF_ERROR(take_calls(calls, file));
   outputs_.resize(pipeline_.stages.size());
   conditions_.resize(pipeline_.stages.size());
+  counts_.resize(pipeline_.stages.size());
   StageProfiles profiles;
   for (uint32_t i = 0; i < pipeline_.stages.size(); ++i) {
     const PipelineStage& stage = pipeline_.stages[i];
@@ -80,8 +83,10 @@ Result<StageProfiles> SampledProfile::measure(const std::map<std::string, NpyArr
     KindProfile kind{runnable.kind, runnable.batch_sizes, *std::move(quantiles)};
     kind.raise_to_smaller();
     FOLIOT_RETURN_IF_ERROR(kind.check());
-    const double share = static_cast<double>(inputs_.size()) / static_cast<double>(count_);
-    profiles.emplace(stage.name, StageProfile{stage.name, share, {std::move(kind)}});
+    StageProfile profile{.stage = stage.name, .kinds = {std::move(kind)}};
+    profile.scale_factor = static_cast<double>(inputs_.size()) / static_cast<double>(count_);
+    if (stage.for_each) profile.visits_shares = visits_shares(i);
+    profiles.emplace(stage.name, std::move(profile));
     forget_what_none_takes(i);
   }
   return profiles;
@@ -157,45 +162,94 @@ Status SampledProfile::take_calls(const std::map<std::string, NpyArray>& calls, 
 
 // ---- Stages ----
 
-std::unique_ptr<StageRow> SampledProfile::inputs_of(uint32_t stage, size_t call) const {
+std::optional<uint32_t> SampledProfile::visits_of(uint32_t stage, size_t call) const {
   const PipelineStage& info = pipeline_.stages[stage];
-  for (const PipelineStage::Requirement& each : info.requires_all) {
-    if (outputs_[each.stage][call] == nullptr) return nullptr;
-    if ((conditions_[each.stage][call] >> each.condition & 1) == 0) return nullptr;
-  }
-  auto row = std::make_unique<StageRow>();
-  for (const std::vector<TensorSource>& sources : info.inputs) {
+  const auto is_there = [&](const TensorSource& source) {
+    return !source.stage || outputs_[*source.stage][call] != nullptr;
+  };
+  const bool is_wanted = std::ranges::all_of(info.requires_all, [&](const PipelineStage::Requirement& each) {
+    return outputs_[each.stage][call] != nullptr && (conditions_[each.stage][call] >> each.condition & 1) != 0;
+  });
+  const bool is_fed = std::ranges::all_of(
+      info.inputs, [&](const std::vector<TensorSource>& sources) { return std::ranges::any_of(sources, is_there); });
+  if (!is_wanted || !is_fed) return std::nullopt;
+  if (!info.for_each) return 1;
+  if (outputs_[info.for_each->stage][call] == nullptr) return std::nullopt;
+  return counts_[info.for_each->stage][call];
+}
+
+StageRow SampledProfile::inputs_of(uint32_t stage, size_t call, uint32_t element) const {
+  StageRow row;
+  for (const std::vector<TensorSource>& sources : pipeline_.stages[stage].inputs) {
     const auto source = std::ranges::find_if(
         sources, [&](const TensorSource& each) { return !each.stage || outputs_[*each.stage][call] != nullptr; });
-    if (source == sources.end()) return nullptr;
-    row->push_back(source->stage ? (*outputs_[*source->stage][call])[source->tensor] : calls_[call][source->tensor]);
+    const auto& whole =
+        source->stage ? (*outputs_[*source->stage][call])[source->tensor] : calls_[call][source->tensor];
+    const TensorPart part{source->each ? element : 0, source->each ? pipeline_.stages[stage].visits_most() : 1};
+    const std::span<const std::byte> taken = part_of(std::span<const std::byte>(whole), part);
+    row.emplace_back(taken.begin(), taken.end());
   }
   return row;
 }
 
 Status SampledProfile::run_stage(uint32_t stage) {
-  const PipelineStage& info = pipeline_.stages[stage];
   inputs_.clear();
   outputs_[stage].resize(count_);
   conditions_[stage].resize(count_);
+  counts_[stage].resize(count_);
   for (size_t call = 0; call < count_; ++call) {
-    bar_.show(info.name, "calls", static_cast<double>(call) / static_cast<double>(count_));
-    const std::unique_ptr<StageRow> row = inputs_of(stage, call);
-    if (row == nullptr) continue;
-    const StageRow* const only = row.get();
-    std::vector<StageRow> outputs;
-    FOLIOT_RETURN_IF_ERROR(runners_[stage]->run(bucket_of(stage), std::span(&only, 1), outputs).status());
-    for (uint32_t i = 0; i < info.conditions.size(); ++i) {
-      const StageCondition& condition = info.conditions[i];
-      const DataType type = info.model->outputs[condition.output].type;
-      if (holds(condition, type, outputs.front()[condition.output])) {
-        conditions_[stage][call] = static_cast<ConditionSet>(conditions_[stage][call] | 1u << i);
-      }
-    }
-    outputs_[stage][call] = std::make_unique<StageRow>(std::move(outputs.front()));
-    inputs_.push_back(std::move(*row));
+    bar_.show(pipeline_.stages[stage].name, "calls", static_cast<double>(call) / static_cast<double>(count_));
+    const std::optional<uint32_t> visits = visits_of(stage, call);
+    if (visits) FOLIOT_RETURN_IF_ERROR(run_call(stage, call, *visits));
   }
   return Status();
+}
+
+// What the visits make lies one behind the other, and zeros follow.
+Status SampledProfile::run_call(uint32_t stage, size_t call, uint32_t visits) {
+  const PipelineStage& info = pipeline_.stages[stage];
+  auto all = std::make_unique<StageRow>();
+  for (const TensorSpec& output : info.model->outputs) {
+    const Bucket& dimensions = info.model->buckets[bucket_of(stage).value()];
+    all->emplace_back(byte_size(output.type, shape_in(output, dimensions)) * info.visits_most());
+  }
+  for (uint32_t element = 0; element < visits; ++element) {
+    StageRow row = inputs_of(stage, call, element);
+    const StageRow* const only = &row;
+    std::vector<StageRow> outputs;
+    FOLIOT_RETURN_IF_ERROR(runners_[stage]->run(bucket_of(stage), std::span(&only, 1), outputs).status());
+    for (size_t i = 0; i < all->size(); ++i) {
+      std::ranges::copy(outputs.front()[i], part_of(std::span((*all)[i]), {element, info.visits_most()}).begin());
+    }
+    if (!info.for_each) FOLIOT_RETURN_IF_ERROR(read(stage, call, *all));
+    inputs_.push_back(std::move(row));
+  }
+  outputs_[stage][call] = std::move(all);
+  return Status();
+}
+
+Status SampledProfile::read(uint32_t stage, size_t call, const StageRow& outputs) {
+  const PipelineStage& info = pipeline_.stages[stage];
+  const VisitReading reading = read_visit(info.conditions, info.count, info.model->outputs,
+                                          [&](uint32_t output) { return std::span<const std::byte>(outputs[output]); });
+  conditions_[stage][call] = reading.conditions;
+  if (!info.count) return Status();
+  const std::optional<uint32_t> count = whole_count(reading.count, info.count->at_most);
+  counts_[stage][call] = count.value_or(0);
+  if (count) return Status();
+  return Status::invalid_argument(
+      fmt::format("on call {} its output '{}' is {}, and must be a whole number from 0 to {}", call,
+                  info.model->outputs[info.count->output].name, reading.count, info.count->at_most));
+}
+
+std::vector<double> SampledProfile::visits_shares(uint32_t stage) const {
+  std::vector<double> shares(2);
+  for (size_t call = 0; call < count_; ++call) {
+    const uint32_t visits = visits_of(stage, call).value_or(0);
+    if (visits >= shares.size()) shares.resize(visits + size_t{1});
+    ++shares[visits];
+  }
+  return shares;
 }
 
 Result<std::vector<DurationQuantile>> SampledProfile::measure_stage(uint32_t stage,

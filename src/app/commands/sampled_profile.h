@@ -1,5 +1,5 @@
 // SampledProfile: the profiles of a pipeline's stages on sample calls (InferLine, section 4.4, Profiler): runs the
-// calls through the stages, as a server would, records the inputs of each stage, and measures each stage on these, in
+// calls through the stages, as a server would, records the inputs of each visit, and measures each stage on these, in
 // batches of rows that are drawn from them.
 //
 // Threading: one thread.
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,17 +30,25 @@ class SampledProfile {
   SampledProfile(const ModelInfo& served, std::vector<StageRunner*> runners, ProgressBar& bar);
 
   // `calls`: arrays by the pipeline's inputs, with a call a row; `file` is what errors call them. P50 and P99 of each
-  // stage, and the share of the calls that visit it. Errors: kInvalidArgument: an array that is missing, or has
-  // another type, shape or number of rows than the others; a stage that no call visits. Else those of the runners.
+  // stage, and how often calls visit it. Errors: kInvalidArgument: an array that is missing, or has
+  // another type, shape or number of rows than the others; a stage that no call visits; a count of elements that is
+  // none. Else those of the runners.
   Result<StageProfiles> measure(const std::map<std::string, NpyArray>& calls, const std::string& file);
 
  private:
   Status take_calls(const std::map<std::string, NpyArray>& calls, const std::string& file);
   Status check_array(const TensorSpec& input, const NpyArray& array, const std::string& file) const;
   Status choose_bucket(const std::map<std::string, NpyArray>& calls, const std::string& file);
-  // The inputs of this call for the stage; nullptr: it skips it.
-  std::unique_ptr<StageRow> inputs_of(uint32_t stage, size_t call) const;
+  // How often the call visits the stage; nullopt: it skips it.
+  std::optional<uint32_t> visits_of(uint32_t stage, size_t call) const;
+  // The inputs of one of these visits.
+  StageRow inputs_of(uint32_t stage, size_t call, uint32_t element) const;
   Status run_stage(uint32_t stage);
+  Status run_call(uint32_t stage, size_t call, uint32_t visits);
+  // Notes what it counts and which conditions hold.
+  Status read(uint32_t stage, size_t call, const StageRow& outputs);
+  // How probable 0, 1, 2, ... visits are. REQUIRES: a stage that is visited for each element.
+  std::vector<double> visits_shares(uint32_t stage) const;
   Result<std::vector<DurationQuantile>> measure_stage(uint32_t stage, const std::vector<uint32_t>& batch_sizes);
   void forget_what_none_takes(uint32_t stage);
   BucketId bucket_of(uint32_t stage) const { return pipeline_.stages[stage].bucket.value_or(bucket_); }
@@ -56,6 +65,7 @@ class SampledProfile {
   // By stages and calls; none: it was skipped. Of a stage whose outputs no later one takes they are empty.
   std::vector<std::vector<std::unique_ptr<StageRow>>> outputs_;
   std::vector<std::vector<ConditionSet>> conditions_;  // likewise: those that hold
+  std::vector<std::vector<uint32_t>> counts_;          // likewise: the elements that it counts
 };
 
 }  // namespace foliot

@@ -34,9 +34,9 @@ std::span<const std::byte> PayloadRows::input(PayloadHandle payload, uint32_t /*
 }
 
 std::span<std::byte> PayloadRows::output(PayloadHandle payload, uint32_t /*index*/) { return rows_.at(payload).output; }
-ConditionSet PayloadRows::finish(PayloadHandle payload) {
+VisitReading PayloadRows::finish(PayloadHandle payload) {
   rows_.at(payload).finished = rows_.at(payload).output;
-  return 0;
+  return {};
 }
 
 EngineConformance::Added EngineConformance::add(uint32_t id, uint32_t variant) {

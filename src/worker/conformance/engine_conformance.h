@@ -59,7 +59,7 @@ class PayloadRows : public PayloadStore {
   PayloadHandle add(std::vector<std::byte> input, size_t output_bytes);
   std::span<const std::byte> input(PayloadHandle payload, uint32_t index) override;
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override;
-  ConditionSet finish(PayloadHandle payload) override;
+  VisitReading finish(PayloadHandle payload) override;
   // Its output when it was finished; empty: it was not.
   std::span<const std::byte> finished(PayloadHandle payload) const { return rows_.at(payload).finished; }
 
