@@ -92,7 +92,7 @@ def test_a_job_survives_that_its_server_is_killed(serve, repository, root, tmp_p
     """As often as it is killed: each row is answered once, as a direct call answers it."""
     rows = rows_of(40000)
     np.save(root / "rows.npy", rows)
-    job_id, done = None, 0
+    job_id, done, kills = None, 0, 0
     for _ in range(3):
         with contextlib.ExitStack() as stack:
             server = stack.enter_context(killed_server(repository, tmp_path, root))
@@ -101,9 +101,13 @@ def test_a_job_survives_that_its_server_is_killed(serve, repository, root, tmp_p
                 job_id = jobs.submit_offline({"x": "rows.npy"}, "answers", model="large")["id"]
             eventually(lambda: jobs.get(job_id)["progress"]["done"] > done + 500, 120)  # noqa: B023
             job = jobs.get(job_id)
-            assert job["state"] == "running", job
             done = job["progress"]["done"]
-        # What is not marked as done may be anything.
+        if job["state"] == "succeeded":
+            break  # a fast machine does many rows between two looks
+        assert job["state"] == "running", job
+        kills += 1
+    assert kills > 0
+    # What is not marked as done may be anything.
     server, jobs = start(serve, repository, root)
     begun = jobs.get(job_id)["progress"]["done"]
     assert begun >= done, "progress that a client saw is kept"

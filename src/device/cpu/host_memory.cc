@@ -25,9 +25,18 @@ Status exhausted(uint64_t bytes, std::string_view what, int error) {
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
+// Of all, in use or not.
+uint64_t machine_bytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 // Touches every page now, so that no request does. Without enough memory the
-// kernel says so here instead of ending the process later.
-int populate(void* address, uint64_t bytes) { return madvise(address, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno; }
+// kernel says so here instead of ending the process later. A kernel that promises any amount
+// (vm.overcommit_memory = 1, as nodes of Kubernetes have it) would end processes here.
+int populate(void* address, uint64_t bytes) {
+  if (bytes > machine_bytes()) return ENOMEM;
+  return madvise(address, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+}
 
 // Addresses for `bytes` that start at a huge page.
 Result<Mapping> map_aligned(uint64_t bytes, int protection, int flags, std::string_view what) {
