@@ -22,6 +22,10 @@ def predict(batch):
     y = torch.from_numpy(batch["x"].copy()).cuda()
     return {"gpus": [torch.cuda.device_count()], "on_gpu": [y.is_cuda]}
 """
+COUNTS_ROWS = """import torch
+class Network(torch.nn.Module):
+    def forward(self, x): return torch.full_like(x[:, :1], x.shape[0])
+"""
 ROWS = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
 
 
@@ -91,6 +95,16 @@ def test_without_gpus_none_is_reached_and_what_to_write_is_said(repository):
 def test_a_gpu_that_is_not_there_is_named(repository):
     write_network(repository / "m", "gpus = [127]")
     assert "'gpus' in [container] needs /dev/nvidia127, which does not exist" in check(repository / "m", 1)
+
+
+def test_rows_are_padded_to_the_sizes_that_were_warmed_up(serve, repository):
+    code = write(repository / "m", "import foliot\nfrom network import Network\n"
+                 "foliot.torch('weights.pt', module=Network(), inputs={'x': ('FP32', [4])}, device='cuda')\n", "gpus = [0]")
+    (code / "network.py").write_text(COUNTS_ROWS)
+    torch.save({}, code / "weights.pt")
+    server = serve(repository, page_cache="64MiB")
+    eventually(lambda: server.get("/v2/models/m/ready")[0] == 200, otherwise=server.output)
+    np.testing.assert_array_equal(infer(server, "m", ROWS)["y"], np.full((5, 1), 8, np.float32))
 
 
 def test_replicas_share_a_gpu_and_one_that_is_killed_comes_back(serve, repository):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from foliot.adapters import pytorch
 from foliot_tools.replica import Replica
 
 MODULE = """import torch
@@ -42,3 +43,22 @@ def test_it_computes_what_torch_computes(folder, arguments):
         np.testing.assert_allclose(replica.call({"x": ROWS})["y"], np.load(folder / "expected.npy"), rtol=1e-5, atol=1e-6)
         status, _, printed = replica.close()
         assert status == 0 and "not writable" not in printed
+
+
+@pytest.mark.parametrize("rows, most, computed", [(1, None, 1), (5, None, 8), (8, None, 8), (33, 48, 48), (48, 48, 48), (3, 64, 4)])
+def test_batches_for_a_gpu_have_few_sizes(rows, most, computed):
+    assert pytorch.padded(rows, most) == computed
+
+
+def test_padding_is_zeros_behind_the_rows():
+    rows = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
+    tensor = pytorch.on_device(torch, rows, 1, torch.device("cpu"))
+    np.testing.assert_array_equal(tensor.numpy(), np.concatenate([rows, np.zeros((1, 2, 2), np.float32)]))
+    np.testing.assert_array_equal(pytorch.on_device(torch, rows, 0, torch.device("cpu")).numpy(), rows)
+
+
+def test_a_device_that_cannot_be_used_is_an_error(folder):
+    (folder / "model.py").write_text("import foliot\nfoliot.torch('network.pt', inputs={'x': ('FP32', [4])}, device='gpu7')\n")
+    with Replica(folder) as replica:
+        with pytest.raises(Exception, match=r"the device 'gpu7' cannot be used .*gpus = \[0\]"):
+            replica.start()

@@ -16,7 +16,9 @@ def torch(path, *, inputs, module=None, device="cpu", batch_size_max=None):
     "y"; the outputs of a tuple are y0, y1 ..., those of a dict have their names.
 
     `device` is PyTorch's name of what computes: "cpu", or "cuda" for the first of the GPUs that `gpus` in model.toml
-    lets the container use.
+    lets the container use. There, batches are padded with zeros to 1, 2, 4 ... rows: libraries of GPUs prepare themselves
+    for each number of rows when it first comes, which takes longer than many calls, and these are what a replica is warmed
+    up with.
     """
     library = common.require("torch", WHAT)
     library.set_num_threads(1)
@@ -28,10 +30,24 @@ def torch(path, *, inputs, module=None, device="cpu", batch_size_max=None):
 
     @library.inference_mode()
     def predict(batch):
-        result = network(*(library.from_numpy(batch[name]).to(device) for name in names))
-        return {name: value.cpu().numpy() for name, value in named(library, result).items()}
+        rows = len(batch[names[0]])
+        padding = 0 if device.type == "cpu" else padded(rows, batch_size_max) - rows
+        result = network(*(on_device(library, batch[name], padding, device) for name in names))
+        return {name: (value[:rows] if padding else value).cpu().numpy() for name, value in named(library, result).items()}
 
     common.register(predict, inputs, batch_size_max, WHAT)
+
+
+def padded(rows, most):
+    """The number of rows that a batch of `rows` is computed as: a power of two, or `most`."""
+    power = 1 << (rows - 1).bit_length()
+    return power if most is None else max(rows, min(power, most))
+
+
+def on_device(library, array, padding, device):
+    """A copy of the array where the network is, with so many rows of zeros behind it."""
+    tensor = library.from_numpy(array).to(device)
+    return library.nn.functional.pad(tensor, [0, 0] * (tensor.ndim - 1) + [0, padding]) if padding else tensor
 
 
 def usable_device(library, name):
