@@ -138,7 +138,7 @@ Status read_when(const toml::table& table, TomlReader reader, StageSpec& stage) 
 }
 
 Status read_for_each(int line, TomlReader& reader, StageSpec& stage) {
-  StageSpec::ForEach& for_each = stage.for_each.emplace();
+  StageSpec::ForEach& for_each = stage.for_each.emplace(StageSpec::ForEach());
   for_each.line = line;
   std::string count;
   reader.text("count", count);
