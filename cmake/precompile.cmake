@@ -26,10 +26,11 @@ function(foliot_precompiled_options target)
 endfunction()
 
 # Lets `target`, which is optimised by `level` ("": the build type's), read the precompiled headers, and
-# if TESTS is given, those of tests too. Not what links with OpenMP, which changes the language.
+# if TESTS is given, those of tests too. Not what links with OpenMP, which changes the
+# language, and not under sanitizers, whose macros some headers of others must not see (src/frontend).
 function(foliot_precompile target level)
   cmake_parse_arguments(PRECOMPILE "TESTS" "" "LIBRARIES" ${ARGN})
-  if(NOT FOLIOT_PRECOMPILE OR NOT FOLIOT_UNITY OR "OpenMP::OpenMP_CXX" IN_LIST PRECOMPILE_LIBRARIES)
+  if(NOT FOLIOT_PRECOMPILE OR NOT FOLIOT_UNITY OR FOLIOT_SANITIZE OR "OpenMP::OpenMP_CXX" IN_LIST PRECOMPILE_LIBRARIES)
     return()
   endif()
   set(headers ${FOLIOT_PRECOMPILED})
