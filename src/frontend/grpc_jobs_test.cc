@@ -130,9 +130,9 @@ TEST(GrpcJobs, KeysSeeTheirOwn) {
   FrontendOptions options;
   options.keys = ring_for_grpc_jobs();
   TestServer server(options);
-  JobsClient nobody(*server.frontend), one(*server.frontend, "one"), two(*server.frontend, "two");
+  JobsClient without_key(*server.frontend), one(*server.frontend, "one"), two(*server.frontend, "two");
   JobsClient caller(*server.frontend, "caller"), owner(*server.frontend, "operator");
-  EXPECT_EQ(nobody.list().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(without_key.list().error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(caller.list().error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(caller.submit(offline_request()).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   ASSERT_TRUE(one.submit(offline_request()).ok());
