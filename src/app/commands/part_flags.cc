@@ -49,7 +49,7 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
   app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
       ->capture_default_str();
   app.add_option("--grpc-threads", options.grpc_threads,
-                 "threads that read and answer inferences over gRPC; one takes in about a gigabyte a second")
+                 "threads that read and answer inferences over gRPC; one takes in about two gigabytes a second")
       ->capture_default_str()
       ->check(CLI::Range(1u, 64u));
   app.add_flag("--strict-readiness", options.strict_readiness,
