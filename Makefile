@@ -33,7 +33,7 @@ test: build python ## Run every test: checks, unit tests, end-to-end tests (half
 	$(call say,Unit tests)
 	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress --output-junit $(REPORTS)/unit.xml
 	$(call say,End-to-end tests against a real server)
-	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests --junitxml=$(REPORTS)/end_to_end.xml
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests --numprocesses 2 --dist loadfile --junitxml=$(REPORTS)/end_to_end.xml
 	$(call say,Kernels as lesser processors have them)
 	@$(PYTHON) tools/test-instruction-sets --only AVX2 --only AVX512_CORE
 	$(call say,Skipped tests)
