@@ -2,6 +2,7 @@
 client then has to send. TLS from files that openssl made."""
 
 import json
+import re
 import ssl
 import subprocess
 import urllib.error
@@ -127,6 +128,9 @@ def test_what_becomes_of_a_tenants_requests(serve, small_models, tmp_path, keys)
     assert status == 200
     assert b'foliot_tenant_answers_total{tenant="app",outcome="served"} 3' in metrics
     assert b'foliot_tenant_answers_total{tenant="app",outcome="over_share"} 0' in metrics
+    number = re.search(rb'foliot_tenant_info\{tenant="app",tenant_id="(\w+)"\} 1', metrics)[1]
+    dollars = re.search(rb'foliot_dollars_total\{model="dense",of="exec",tenant_id="%s"\} (\S+)' % number, metrics)[1]
+    assert float(dollars) > 0
 
 
 def await_output(server, text, count=1):

@@ -1,5 +1,6 @@
 #include "calls/metrics.h"
 
+#include <fmt/format.h>
 #include <prometheus/text_serializer.h>
 
 #include <array>
@@ -101,7 +102,15 @@ void append_tenant_families(std::vector<prometheus::MetricFamily>& families,
   prometheus::MetricFamily in_flight{.name = "foliot_tenant_requests_in_flight",
                                      .help = "Requests (rows) of a key that are not answered yet",
                                      .type = prometheus::MetricType::Gauge};
+  prometheus::MetricFamily info{.name = "foliot_tenant_info",
+                                .help = "The number by which the controller's series name a key",
+                                .type = prometheus::MetricType::Gauge};
   for (const TenantStatistics& tenant : tenants) {
+    if (tenant.id != TenantId()) {
+      prometheus::ClientMetric& metric = info.metric.emplace_back();
+      metric.label = {{"tenant", tenant.name}, {"tenant_id", fmt::format("{:08x}", tenant.id.value())}};
+      metric.gauge.value = 1;
+    }
     const auto add = [&](prometheus::MetricFamily& family, const char* outcome, uint64_t count) {
       prometheus::ClientMetric& metric = family.metric.emplace_back();
       metric.label = {{"tenant", tenant.name}, {"outcome", outcome}};
@@ -120,6 +129,7 @@ void append_tenant_families(std::vector<prometheus::MetricFamily>& families,
   families.push_back(std::move(requests));
   families.push_back(std::move(answers));
   families.push_back(std::move(in_flight));
+  families.push_back(std::move(info));
 }
 
 }  // namespace

@@ -57,11 +57,13 @@ TEST_F(MetricsTest, CountsRequestsByOutcome) {
 }
 
 TEST_F(MetricsTest, ReportsHowTenantsFare) {
-  const std::string text = metrics_.text({{.name = "app", .admitted = 9, .served = 4, .over_share = 3, .missed = 2}});
+  const std::string text =
+      metrics_.text({{.name = "app", .id = TenantId(0xabc), .admitted = 9, .served = 4, .over_share = 3, .missed = 2}});
   EXPECT_THAT(text, HasSubstr("foliot_tenant_requests_total{tenant=\"app\",outcome=\"admitted\"} 9\n"));
   EXPECT_THAT(text, HasSubstr("foliot_tenant_answers_total{tenant=\"app\",outcome=\"served\"} 4\n"));
   EXPECT_THAT(text, HasSubstr("foliot_tenant_answers_total{tenant=\"app\",outcome=\"over_share\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("foliot_tenant_answers_total{tenant=\"app\",outcome=\"missed\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_tenant_info{tenant=\"app\",tenant_id=\"00000abc\"} 1\n"));
 }
 
 TEST_F(MetricsTest, CountsMissedDeadlines) {

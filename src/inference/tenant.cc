@@ -25,6 +25,7 @@ static_assert(KeyLimits::kWeightMax <= kTenantWeightMax);
 
 Tenant::Tenant(std::string name, const KeyLimits& limits) : id_(tenant_named(name)), limits_(limits) {
   statistics_.name = std::move(name);
+  statistics_.id = id_;
 }
 
 uint32_t Tenant::weight() const {

@@ -28,6 +28,7 @@ namespace foliot {
 // Of requests.
 struct TenantStatistics {
   std::string name;
+  TenantId id{};  // 0: of several keys
   uint64_t admitted = 0;
   uint64_t over_rate = 0;
   uint64_t over_in_flight = 0;

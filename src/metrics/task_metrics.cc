@@ -15,7 +15,6 @@ namespace {
 using prometheus::Counter;
 using prometheus::Family;
 
-constexpr double kSecondsPerHour = 3600;
 constexpr size_t kTaskOutcomes = static_cast<size_t>(kRefusalLast) + 1;
 
 }  // namespace
@@ -31,8 +30,7 @@ struct TaskMetrics::Series {
     return {{"task", tasks[task]}, {"variant", models[model]}};
   }
 
-  std::map<std::string, double, std::less<>> hourly_dollars;
-  double default_hourly_dollars = 0;
+  DevicePrices prices;
   prometheus::Registry registry;
   Family<Counter>& requests =
       counter_family(registry, "foliot_task_requests_total",
@@ -46,10 +44,8 @@ struct TaskMetrics::Series {
   std::unordered_map<RequestId, ServedTaskId> open;           // requests of tasks without a completion
 };
 
-TaskMetrics::TaskMetrics(std::map<std::string, double, std::less<>> hourly_dollars, double default_hourly_dollars)
-    : series_(std::make_unique<Series>()) {
-  series_->hourly_dollars = std::move(hourly_dollars);
-  series_->default_hourly_dollars = default_hourly_dollars;
+TaskMetrics::TaskMetrics(DevicePrices prices) : series_(std::make_unique<Series>()) {
+  series_->prices = std::move(prices);
 }
 TaskMetrics::~TaskMetrics() = default;
 
@@ -68,9 +64,7 @@ void TaskMetrics::on_device(const DeviceChange& change, TimePoint /*now*/) {
   if (!change.joined) return;
   const size_t device = change.device.value();
   if (device >= series_->dollars_per_second.size()) series_->dollars_per_second.resize(device + 1);
-  const auto price = series_->hourly_dollars.find(change.kind);
-  series_->dollars_per_second[device] =
-      (price == series_->hourly_dollars.end() ? series_->default_hourly_dollars : price->second) / kSecondsPerHour;
+  series_->dollars_per_second[device] = series_->prices.dollars_per_second(change.kind);
 }
 
 void TaskMetrics::on_request(const Request& request, TimePoint /*now*/) {

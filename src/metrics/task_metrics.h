@@ -7,19 +7,18 @@
 #ifndef FOLIOT_METRICS_TASK_METRICS_H_
 #define FOLIOT_METRICS_TASK_METRICS_H_
 
-#include <map>
 #include <memory>
 #include <string>
 
 #include "core/observer.h"
+#include "metrics/device_prices.h"
 #include "metrics/metrics_source.h"
 
 namespace foliot {
 
 class TaskMetrics : public Observer, public MetricsSource {
  public:
-  // Dollars per hour of a device, by kind; `default_hourly_dollars` of others.
-  TaskMetrics(std::map<std::string, double, std::less<>> hourly_dollars, double default_hourly_dollars);
+  explicit TaskMetrics(DevicePrices prices);
   ~TaskMetrics() override;
 
   std::string text() const override;

@@ -42,7 +42,7 @@ class TaskMetricsTest : public ::testing::Test {
                            TimePoint());
   }
 
-  TaskMetrics metrics_{{{"cpu", 36.0}}, 3.6};
+  TaskMetrics metrics_{DevicePrices{{{"cpu", 36.0}}, 3.6}};
 };
 
 TEST_F(TaskMetricsTest, CountsRowsByVariant) {

@@ -13,6 +13,7 @@
 #include "cluster/controller_service.h"
 #include "controller/cluster_view_observer.h"
 #include "metrics/controller_metrics.h"
+#include "metrics/cost_metrics.h"
 #include "metrics/task_metrics.h"
 #include "metrics/tuning_metrics.h"
 #include "platform/clock.h"
@@ -37,7 +38,8 @@ class ControllerServer::Parts {
  public:
   Parts(const ControllerServerOptions& options, const RegisteredPolicy& policy,
         std::shared_ptr<const TlsContext> link_tls, Logger& log)
-      : task_metrics_(options.controller.tasks.hourly_dollars, options.controller.tasks.default_hourly_dollars),
+      : task_metrics_({options.controller.tasks.hourly_dollars, options.controller.tasks.default_hourly_dollars}),
+        cost_metrics_({options.controller.tasks.hourly_dollars, options.controller.tasks.default_hourly_dollars}),
         service_(options.controller, policy.make, monotonic_now,
                  [&log](Severity level, const std::string& line) { log.write(level, line); }),
         loop_({.connection = {.role = Role::kController}, .tls = std::move(link_tls)}, service_) {
@@ -61,6 +63,7 @@ class ControllerServer::Parts {
   // In the order in which they are made; each uses those before it.
   ControllerMetrics metrics_;
   TaskMetrics task_metrics_;
+  CostMetrics cost_metrics_;
   TuningMetrics tuning_metrics_;
   std::unique_ptr<Telemetry> telemetry_;
   std::promise<void> drained_;
@@ -81,6 +84,7 @@ void ControllerServer::Parts::observe(const TelemetryOptions& options) {
   if (options.metrics()) {
     controller.add_observer(metrics_);
     controller.add_observer(task_metrics_);
+    controller.add_observer(cost_metrics_);
     service_.set_turn_watch([this, &controller](Duration decision) {
       metrics_.on_turn(decision, controller.queued_by_class(), controller.actions_outstanding());
     });
@@ -164,10 +168,12 @@ Result<std::vector<WatchedFiles>> ControllerServer::Parts::watched_files(const C
 
 Status ControllerServer::Parts::start(const ControllerServerOptions& options, Logger& log) {
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning(options, log));
-  FOLIOT_ASSIGN_OR_RETURN(telemetry_,
-                          Telemetry::open(
-                              options.observation, options.listen,
-                              [this] { return metrics_.text() + task_metrics_.text() + tuning_metrics_.text(); }, log));
+  FOLIOT_ASSIGN_OR_RETURN(
+      telemetry_,
+      Telemetry::open(
+          options.observation, options.listen,
+          [this] { return metrics_.text() + task_metrics_.text() + cost_metrics_.text() + tuning_metrics_.text(); },
+          log));
   observe(options.observation);
   // Before anything is started: a file may be wrong.
   FOLIOT_ASSIGN_OR_RETURN(std::vector<WatchedFiles> watched, watched_files(options, log));

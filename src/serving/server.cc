@@ -15,6 +15,7 @@
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "metrics/controller_metrics.h"
+#include "metrics/cost_metrics.h"
 #include "metrics/task_metrics.h"
 #include "metrics/tuning_metrics.h"
 #include "metrics/worker_metrics.h"
@@ -141,7 +142,10 @@ class Server::Parts {
   std::unique_ptr<TaskScaling> task_scaling_;           // null: there is nothing to scale
   std::unique_ptr<ClusterViewObserver> scaling_views_;  // likewise
   ControllerMetrics controller_metrics_;
-  TaskMetrics task_metrics_{options_.controller.tasks.hourly_dollars, options_.controller.tasks.default_hourly_dollars};
+  TaskMetrics task_metrics_{
+      {options_.controller.tasks.hourly_dollars, options_.controller.tasks.default_hourly_dollars}};
+  CostMetrics cost_metrics_{
+      {options_.controller.tasks.hourly_dollars, options_.controller.tasks.default_hourly_dollars}};
   TuningMetrics tuning_metrics_;
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   PersonalModels personal_;
@@ -266,6 +270,7 @@ Status Server::Parts::open_ports() {
                                                 &personal_, jobs_ == nullptr ? nullptr : &jobs_->service());
   frontend().add_metrics(controller_metrics_);
   frontend().add_metrics(task_metrics_);
+  frontend().add_metrics(cost_metrics_);
   frontend().add_metrics(worker_metrics_);
   frontend().add_metrics(personal_metrics_);
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning());
@@ -348,6 +353,7 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   controller.add_observer(inference_->origin());
   controller.add_observer(controller_metrics_);
   controller.add_observer(task_metrics_);
+  controller.add_observer(cost_metrics_);
   controller.add_observer(worker_metrics_);
   controller_->set_turn_watch([this, &controller](Duration decision) {
     controller_metrics_.on_turn(decision, controller.queued_by_class(), controller.actions_outstanding());
