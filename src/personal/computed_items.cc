@@ -1,5 +1,6 @@
 #include "personal/computed_items.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "base/check.h"
@@ -20,20 +21,39 @@ ComputedItems::ComputedItems(size_t features, uint64_t checksum)
 
 std::optional<std::span<const float>> ComputedItems::features_of(uint64_t item) const {
   const std::shared_lock lock(mutex_);
-  const float* const* const found = by_item_.find(item);
-  return found == nullptr ? std::nullopt : std::optional(std::span(*found, width_));
+  float* const* const found = by_item_.find(item);
+  if (found == nullptr) return std::nullopt;
+  return std::span<const float>(*found, width_);
+}
+
+bool ComputedItems::copy(uint64_t item, std::span<float> features) const {
+  const std::shared_lock lock(mutex_);
+  float* const* const found = by_item_.find(item);
+  if (found != nullptr) std::copy_n(*found, width_, features.begin());
+  return found != nullptr;
 }
 
 void ComputedItems::add(uint64_t item, std::span<const float> features) {
   FOLIOT_CHECK(features.size() == width_);
   const std::unique_lock lock(mutex_);
   if (by_item_.find(item) != nullptr) return;
-  if (blocks_.empty() || blocks_.back().size() == kBlockRows * width_) {
-    blocks_.emplace_back().reserve(kBlockRows * width_);
+  if (empty_rows_.empty()) {
+    std::vector<float>& block = blocks_.emplace_back(kBlockRows * width_);
+    for (size_t row = kBlockRows; row > 0; --row) empty_rows_.push_back(block.data() + (row - 1) * width_);
   }
-  std::vector<float>& block = blocks_.back();
-  block.insert(block.end(), features.begin(), features.end());
-  by_item_.insert(item, block.data() + block.size() - width_);
+  float* const row = empty_rows_.back();
+  empty_rows_.pop_back();
+  std::ranges::copy(features, row);
+  by_item_.insert(item, row);
+}
+
+void ComputedItems::remove(uint64_t item) {
+  const std::unique_lock lock(mutex_);
+  float* const* const found = by_item_.find(item);
+  if (found == nullptr) return;
+  std::fill_n(*found, width_, 0.0F);
+  empty_rows_.push_back(*found);
+  by_item_.erase(item);
 }
 
 size_t ComputedItems::size() const {

@@ -158,15 +158,14 @@ void FeatureSource::resolve(PersonalModel& known, ItemsOfCall call, Done done) {
 Status FeatureSource::resolve(PersonalModel& known, Resolving& resolving, size_t index, std::string* input) {
   ComputedRows& rows = resolving.rows;
   const uint64_t item = rows.items[index];
-  const std::optional<std::span<const float>> features = rows.by->features_of(item);
-  const ItemInput kept = features && input == nullptr ? nullptr : known.input_of(item);
+  const bool has_features = rows.by->copy(item, resolving.row(index));
+  const ItemInput kept = has_features && input == nullptr ? nullptr : known.input_of(item);
   if (kept != nullptr && input != nullptr && *kept != *input) {
     return Status::invalid_argument(
         fmt::format("item {} was observed with another input before; give another number to this one", item));
   }
-  if (features) {
+  if (has_features && (input == nullptr || kept != nullptr)) {  // else those of an item that has left
     ++counters_.known;
-    std::ranges::copy(*features, resolving.row(index).begin());
     return Status();
   }
   if (kept == nullptr && input == nullptr) {

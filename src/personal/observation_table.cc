@@ -68,7 +68,6 @@ std::optional<uint32_t> ObservationTable::remove(uint64_t user, uint64_t number)
 }
 
 uint32_t ObservationTable::restore(User user) {
-  FOLIOT_CHECK(by_id_.find(user.id) == nullptr);
   const uint32_t place = place_of(user.id);
   users_[place] = std::move(user);
   users_[place].is_used = true;

@@ -50,7 +50,7 @@ class ObservationTable {
                  bool& was_older);
   // Returns the place that is empty now; nullopt: there is no such user, or its last change is later.
   std::optional<uint32_t> remove(uint64_t user, uint64_t number);
-  // REQUIRES: the user is unknown.
+  // Replaces what is known of the user.
   uint32_t restore(User user);
 
   std::optional<uint32_t> find(uint64_t user) const;

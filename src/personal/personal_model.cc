@@ -76,6 +76,7 @@ Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Stora
       RecordLog::open(std::move(storage), {.limits = options.log, .seed = options.seed}, *model, *model, *model));
   const std::lock_guard lock(model->mutex_);
   model->last_number_ = std::max(model->last_number_, model->log_->last_at_open());
+  model->count_items();
   return model;
 }
 
@@ -205,10 +206,9 @@ Status PersonalModel::claim_items(const ComputedRows& rows, std::span<const size
   for (size_t i = 0; i < places.size() && status.ok(); ++i) {
     const uint64_t item = rows.items[places[i]];
     const ItemInput& input = rows.inputs[places[i]];
-    if (input == nullptr) continue;
-    const bool is_of_change = std::any_of(change.items.begin(), change.items.end(),
-                                          [item](const KnownItem& one) { return one.item == item; });
-    if (!is_of_change && known_items_.find(item) == nullptr) {
+    const bool is_of_change = std::ranges::find(change.claims, item) != change.claims.end();
+    const bool is_new = !is_of_change && known_items_.find(item) == nullptr;
+    if (is_new && input != nullptr) {
       bytes += input->size();
       if (makes_version_)
         status = Status::unavailable("another version of the feature model is being taken; try again");
@@ -221,10 +221,12 @@ Status PersonalModel::claim_items(const ComputedRows& rows, std::span<const size
     }
     if (status.ok()) status = known_items_.claim(item, input);
     if (!status.ok()) break;
-    if (is_of_change || known_items_.find(item) != nullptr) {
+    if (is_of_change) {
       known_items_.release(item);
       continue;
     }
+    change.claims.push_back(item);
+    if (!is_new) continue;
     change.items.push_back({item, input});
     const std::span<const float> row = rows.row(places[i]);
     change.features.insert(change.features.end(), row.begin(), row.end());
@@ -234,7 +236,38 @@ Status PersonalModel::claim_items(const ComputedRows& rows, std::span<const size
 }
 
 void PersonalModel::release_items(const Change& change) {
-  for (const KnownItem& item : change.items) known_items_.release(item.item);
+  for (const uint64_t item : change.claims) {
+    if (known_items_.release(item)) left_items_.push_back(item);
+  }
+  drop_features();
+}
+
+// Once all records are read: an observation may come after the user was forgotten that brought the item's input.
+void PersonalModel::count_items() {
+  counts_items_ = weights_->version().computed != nullptr || known_items_.has_kept();
+  if (!counts_items_) return;
+  for (size_t place = 0; place < users_.places(); ++place) {
+    for (const UserObservation& one : users_.user(place).observations) known_items_.use(one.item);
+  }
+  known_items_.remove_unused();
+}
+
+void PersonalModel::stop_using(std::span<const UserObservation> observations) {
+  for (const UserObservation& one : observations) {
+    if (known_items_.stop_using(one.item)) left_items_.push_back(one.item);
+  }
+  drop_features();
+}
+
+// Not while a version is being made: its features are those of the items that were known, and they are read without the
+// lock.
+void PersonalModel::drop_features() {
+  if (makes_version_ || next_ != nullptr) return;
+  ComputedItems* const computed = weights_->version().computed.get();
+  for (const uint64_t item : left_items_) {
+    if (computed != nullptr && known_items_.find(item) == nullptr) computed->remove(item);
+  }
+  left_items_.clear();
 }
 
 Status PersonalModel::record(Change change, uint64_t query, std::unique_lock<std::mutex>& lock) {
@@ -284,6 +317,7 @@ std::vector<KnownItem> PersonalModel::begin_version() {
 void PersonalModel::end_version() {
   const std::lock_guard lock(mutex_);
   makes_version_ = false;
+  drop_features();
 }
 
 UserDigest PersonalModel::digest_at(const ObservationTable::User& user) const {
@@ -398,9 +432,13 @@ void PersonalModel::apply(const Change& change, bool is_live) {
   last_number_ = change.number;
   observations_since_snapshot_ += std::max<size_t>(1, change.observations.size());
   if (change.forgets) {
+    const std::span<const UserObservation> known = users_.observations(change.user);
+    const std::vector<UserObservation> gone(known.begin(), counts_items_ ? known.end() : known.begin());
     const std::optional<uint32_t> place = users_.remove(change.user, change.number);
-    if (place) weights_->remove(*place);
-    if (place && next_ != nullptr) next_->remove(*place);
+    if (!place) return;
+    weights_->remove(*place);
+    if (next_ != nullptr) next_->remove(*place);
+    stop_using(gone);
     return;
   }
   const ComputedItems* const served = weights_->version().computed.get();
@@ -413,6 +451,11 @@ void PersonalModel::apply(const Change& change, bool is_live) {
   }
   size_t before = users_.observations(change.user).size();
   bool was_older = false;
+  std::vector<UserObservation> older;
+  if (counts_items_ && change.generation) {
+    const std::span<const UserObservation> known = users_.observations(change.user);
+    older.assign(known.begin(), known.end());
+  }
   const uint32_t place =
       change.generation ? users_.merge(change.user, change.number, *change.generation, change.observations, was_older)
                         : users_.add(change.user, change.number, change.observations);
@@ -420,9 +463,11 @@ void PersonalModel::apply(const Change& change, bool is_live) {
     before = 0;
     weights_->remove(place);
     if (next_ != nullptr) next_->remove(place);
+    stop_using(older);
   }
   const ObservationTable::User& user = users_.user(place);
   for (size_t i = before; i < user.observations.size(); ++i) {
+    if (counts_items_) known_items_.use(user.observations[i].item);
     if (is_live && !change.generation) record_loss(place, i);  // of a copy: where it was observed
     if (user.observations[i].is_of_pool()) add_to_pool(user, i);
   }
@@ -468,6 +513,11 @@ Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
   }
   std::optional<StoredUser> stored = decode_user(piece, weights_->fingerprint());
   if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
+  // A user that was forgotten while the snapshot was made, and came again to another place, is in it twice.
+  if (const std::optional<uint32_t> earlier = users_.find(stored->user.id)) {
+    if (users_.user(*earlier).number >= stored->user.number) return Status();
+    weights_->remove(*earlier);
+  }
   const uint32_t place = users_.restore(std::move(stored->user));
   const ObservationTable::User& user = users_.user(place);
   for (size_t i = 0; i < user.observations.size(); ++i) {
@@ -494,8 +544,11 @@ Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> reco
 
 bool PersonalModel::next_piece(std::vector<std::byte>& piece) {
   const std::lock_guard lock(mutex_);
-  if (next_item_ < known_items_.kept().size()) {
-    encode_item(known_items_.kept()[next_item_++], piece);
+  // One that comes meanwhile may have a place that was passed: the records after the snapshot's number have it.
+  while (next_item_ < known_items_.places()) {
+    const std::optional<KnownItem> item = known_items_.at(next_item_++);
+    if (!item) continue;
+    encode_item(*item, piece);
     return true;
   }
   while (next_place_ < users_.places()) {
@@ -567,7 +620,9 @@ Status PersonalModel::swap(PersonalVersion version, PoolCheck check) {
   }
   PersonalVersion before = weights_->version();
   FOLIOT_RETURN_IF_ERROR(take(std::move(version), check));
-  previous_ = std::move(before);
+  // Features that were computed are those of a model that is not served any more, and of items that may leave.
+  previous_.reset();
+  if (before.computed == nullptr) previous_ = std::move(before);
   return Status();
 }
 
@@ -596,10 +651,12 @@ Status PersonalModel::take(PersonalVersion version, PoolCheck check) {
   Status status = check == PoolCheck::kNotWorse ? compare_on_pool(*next) : Status();
   const std::lock_guard lock(mutex_);
   next_ = nullptr;
-  if (!status.ok()) return status;
-  weights_.swap(next);
-  losses_ = Losses();
-  return Status();
+  if (status.ok()) {
+    weights_.swap(next);
+    losses_ = Losses();
+  }
+  drop_features();
+  return status;
 }
 
 std::optional<ObservationTable::User> PersonalModel::user_at(size_t place) {

@@ -15,7 +15,8 @@
 // kUnsettledMax observations old. They begin anew with each version and each start of the process.
 //
 // Where another model computes the features (personal_version.h), calls bring them along with what items are, and
-// the model keeps both for the items that users observed: another version of that model computes them anew.
+// the model keeps both for the items that users observed: another version of that model computes them anew. They leave
+// when no user has an observation of the item any more.
 //
 // Bounded: what waits for the disk (RecordLog), observations of a user, users, matrices of users. State is
 // in memory: some 24 bytes for each observation, and 4 d for the weights of each user.
@@ -190,7 +191,8 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     std::optional<uint64_t> generation{};  // of a copy; nullopt: the one that the user has
     std::vector<UserObservation> observations{};
     Done done{};
-    std::vector<KnownItem> items{};  // that are claimed
+    std::vector<uint64_t> claims{};  // of items
+    std::vector<KnownItem> items{};  // those of them that are new
     std::vector<float> features{};   // of these, by this:
     std::shared_ptr<ComputedItems> by{};
   };
@@ -225,9 +227,12 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   // `k`: of a list of all items; 0: of other ones.
   Ranking rank(uint64_t user, size_t k);
   TopK rank(uint64_t user, Ranking ranking, const ItemRows& rows, const std::vector<size_t>* candidates, size_t k);
-  // Of items of a call that are not known yet. REQUIRES: mutex_ is held, as below.
+  // Of the items of a call. REQUIRES: mutex_ is held, as below.
   Status claim_items(const ComputedRows& rows, std::span<const size_t> places, Change& change);
   void release_items(const Change& change);
+  void count_items();
+  void stop_using(std::span<const UserObservation> observations);
+  void drop_features();
   bool is_served(const ComputedRows& rows) const { return weights_->version().computed == rows.by; }
   Status record(Change change, uint64_t query, std::unique_lock<std::mutex>& lock);
   Status append(std::span<const std::byte> record, Change change, std::unique_lock<std::mutex>& lock);
@@ -259,7 +264,9 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   KnownItems known_items_;
   ListCache lists_;
   uint64_t cached_lists_ = 0;
-  bool makes_version_ = false;  // from begin_version() to end_version()
+  bool makes_version_ = false;        // from begin_version() to end_version()
+  bool counts_items_ = false;         // users' observations of them: from open() on, where inputs are kept
+  std::vector<uint64_t> left_items_;  // whose features are to be dropped
   Losses losses_;
   DrawnPlaces drawn_;
   std::deque<PoolPlace> pool_;
