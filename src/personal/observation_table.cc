@@ -4,8 +4,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/check.h"
-
 namespace foliot {
 
 uint32_t ObservationTable::place_of(uint64_t user) {
@@ -67,7 +65,8 @@ std::optional<uint32_t> ObservationTable::remove(uint64_t user, uint64_t number)
   return place;
 }
 
-uint32_t ObservationTable::restore(User user) {
+std::optional<uint32_t> ObservationTable::restore(User user) {
+  if (by_id_.find(user.id) != nullptr) return std::nullopt;
   const uint32_t place = place_of(user.id);
   users_[place] = std::move(user);
   users_[place].is_used = true;

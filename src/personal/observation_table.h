@@ -50,8 +50,9 @@ class ObservationTable {
                  bool& was_older);
   // Returns the place that is empty now; nullopt: there is no such user, or its last change is later.
   std::optional<uint32_t> remove(uint64_t user, uint64_t number);
-  // Replaces what is known of the user.
-  uint32_t restore(User user);
+  // From a snapshot. nullopt: it had this user already, who was forgotten while the snapshot was made and came again to
+  // another place. The first of both stays: records after the snapshot's number bring it to the same state.
+  std::optional<uint32_t> restore(User user);
 
   std::optional<uint32_t> find(uint64_t user) const;
   const User& user(size_t place) const { return users_[place]; }

@@ -513,17 +513,13 @@ Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
   }
   std::optional<StoredUser> stored = decode_user(piece, weights_->fingerprint());
   if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
-  // A user that was forgotten while the snapshot was made, and came again to another place, is in it twice.
-  if (const std::optional<uint32_t> earlier = users_.find(stored->user.id)) {
-    if (users_.user(*earlier).number >= stored->user.number) return Status();
-    weights_->remove(*earlier);
-  }
-  const uint32_t place = users_.restore(std::move(stored->user));
-  const ObservationTable::User& user = users_.user(place);
+  const std::optional<uint32_t> place = users_.restore(std::move(stored->user));
+  if (!place) return Status();
+  const ObservationTable::User& user = users_.user(*place);
   for (size_t i = 0; i < user.observations.size(); ++i) {
     if (user.observations[i].is_of_pool()) add_to_pool(user, i);
   }
-  if (!stored->weights.empty()) weights_->restore(place, std::move(stored->weights));
+  if (!stored->weights.empty()) weights_->restore(*place, std::move(stored->weights));
   return Status();
 }
 

@@ -52,6 +52,29 @@ TEST(TrainingDataTest, HoldsWhatLastsByUser) {
   EXPECT_THAT(data.probabilities, ElementsAre(0, 0, 0.125F, 0));
 }
 
+TEST(TrainingDataTest, AUserWhoCameAgainDuringASnapshotIsInItTwice) {
+  SimulatedStorage storage;
+  NoReader reader;
+  LogFiles files = LogFiles::open(storage, 1, reader).value();
+  const std::vector<UserObservation> before = {{1, 10, 1}};
+  const std::vector<UserObservation> after = {{2, 20, 2}};
+  ASSERT_TRUE(files.write(batch(1, encode_record(7, before))).ok());
+  ASSERT_TRUE(files.begin_snapshot(1).ok());
+  std::vector<std::byte> piece;
+  encode_user({.id = 7, .first_number = 1, .number = 1, .is_used = true, .observations = before}, {}, 0, piece);
+  ASSERT_TRUE(files.add_to_snapshot(piece).ok());
+  ASSERT_TRUE(files.write(batch(2, encode_record(7, {}))).ok());
+  ASSERT_TRUE(files.write(batch(3, encode_record(7, after))).ok());
+  encode_user({.id = 7, .first_number = 3, .number = 3, .is_used = true, .observations = after}, {}, 0, piece);
+  ASSERT_TRUE(files.add_to_snapshot(piece).ok());
+  ASSERT_TRUE(files.finish_snapshot().ok());
+  ASSERT_TRUE(files.write(batch(4, encode_record(8, before))).ok());  // proves that those before last
+  const TrainingData data = TrainingData::read(storage).value();
+  EXPECT_THAT(data.users, ElementsAre(7));
+  EXPECT_THAT(data.numbers, ElementsAre(3));
+  EXPECT_THAT(data.items, ElementsAre(20));
+}
+
 TEST(TrainingDataTest, IsWithoutAUserThatIsForgottenByTheLastRecord) {
   SimulatedStorage storage;
   NoReader reader;
