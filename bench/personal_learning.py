@@ -46,20 +46,21 @@ def measure(ratings, items, users, ridge_lambda, item_ridge, iterations, seed):
     random = np.random.default_rng(seed)
     of_user, of_item, values = make_ratings(random, ratings, items, users)
     part = parts(of_user, users)
-    everything = trainer.Observations(of_user, of_item, values, np.zeros(len(values), bool), users, items)
+    everything = trainer.Observations(of_user, of_item, values, random.random(len(values)) < 0.1, users, items)
     first, known, held_out = (everything.select(mask) for mask in (part == 0, part <= 1, part == 2))
-    als = trainer.ALS({"features": RANK + 2, "lambdas": [], "iterations": iterations, "seed": seed, "item_ridge": item_ridge})
-    start = als.start(np.zeros((items, 0), np.float32), items)
+    options = {"features": RANK + 2, "lambdas": [ridge_lambda], "iterations": iterations, "seed": seed, "item_ridge": item_ridge}
+    als = trainer.ALS(options, say=lambda _: None)
+    nothing = np.zeros((items, 0), np.float32)
 
     def error(features, weights):
         return float(np.mean((held_out.values - trainer.predict(held_out, features, weights)) ** 2))
 
-    features, weights = als.fit(first, start, ridge_lambda, iterations)
+    features, weights = als.retrain(first, nothing, None)
     before = error(features, weights)
     mean = weights.mean(axis=0)
-    online = error(features, trainer.user_weights(known, features, ridge_lambda, mean))
+    online = error(features, trainer.user_weights(known, features, als.ridge_lambda, mean))
     began = time.monotonic()
-    retrained = error(*als.fit(known, start, ridge_lambda, iterations))
+    retrained = error(*als.retrain(known, nothing, None))
     return before, online, retrained, time.monotonic() - began
 
 

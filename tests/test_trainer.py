@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from foliot import trainer
+from foliot import spark_trainer, trainer
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "python"
 
@@ -40,6 +40,7 @@ def test_ridge_is_that_of_single_solves(monkeypatch):
 
 
 def write_folder(folder, features, probabilities=0.0):
+    """Of 39 items there are observations."""
     of_user, of_item, values = observations(200, 40, 20000)
     users, counts = np.unique(of_user, return_counts=True)
     arrays = {
@@ -48,7 +49,7 @@ def write_folder(folder, features, probabilities=0.0):
         "counts.u64": counts,
         "ids.u64": np.arange(len(values)),
         "items.u64": of_item * 10,
-        "known_items.u64": np.arange(40) * 10,
+        "known_items.u64": np.arange(len(features)) * 10,
     }
     for name, array in arrays.items():
         array.astype("<u8").tofile(folder / name)
@@ -82,26 +83,159 @@ def test_als_finds_what_made_the_ratings(folders):
     features = np.fromfile(output / "features.f32", "<f4").reshape(40, 5)
     weights = np.fromfile(output / "weights.f32", "<f4").reshape(-1, 5)
     assert (features[:, 0] == 1).all()
-    assert (features[39, 1:] == 0).all()  # without observations: what it was drawn to
+    # Without observations: as if all features but the first were 0, in any coordinates. All users' true means are 3.
+    assert np.abs(weights @ features[39] - 3).mean() < 0.3
     index = np.unique(of_user, return_inverse=True)[1]
     errors = np.einsum("ij,ij->i", weights[index], features[of_item]) - values
     assert np.mean(errors**2) < 0.05 < np.var(values)
     training = json.loads((output / "training.json").read_text())
-    assert training["lambda"] in (0.3, 3)
+    assert 0 < training["lambda"] < np.inf
     losses = training["metrics"]["held_out_losses"]
-    assert losses[f"{training['lambda']:g}"] == min(losses.values())
+    assert losses[f"{training['metrics']['als_lambda']:g}"] == min(losses.values())
     assert "2 of 3: lambda 3: held out loss" in done.stdout
 
 
 def test_items_keep_their_features_where_nothing_is_known(folders):
     folder, output = folders
-    before = np.random.default_rng(3).normal(size=(40, 5))
+    before = np.random.default_rng(3).normal(size=(60, 5))
     before[:, 0] = 1
     write_folder(folder, before)
     assert run(folder, output).returncode == 0
-    features = np.fromfile(output / "features.f32", "<f4").reshape(40, 5)
-    np.testing.assert_allclose(features[39], before[39], rtol=1e-6)
-    assert np.abs(features[:39] - before[:39]).max() > 0.1
+    features = np.fromfile(output / "features.f32", "<f4").reshape(60, 5)
+    # But for the coordinates, which are those of all items.
+    to_new = np.linalg.lstsq(before[39:], features[39:], rcond=None)[0]
+    np.testing.assert_allclose(before[39:] @ to_new, features[39:], atol=1e-4 * np.abs(features).max())
+    np.testing.assert_allclose(np.tril(to_new, -1), 0, atol=1e-4 * np.abs(to_new).max())
+    assert np.abs(features[:39] @ np.linalg.inv(to_new) - before[:39]).max() > 0.1
+
+
+# Users' weights from N(mean, covariance), of each of them `count` observations.
+MEAN, DEVIATIONS, NOISE = np.array([3, 1, 0]), np.array([[1, 0, 0], [0.3, 0.2, 0], [0, 0, 0.1]]), 0.3
+
+
+def normal_users(features, users, count, seed):
+    random = np.random.default_rng(seed)
+    weights = MEAN + random.normal(size=(users, 3)) @ DEVIATIONS.T
+    of_user, of_item = np.repeat(np.arange(users), count), random.integers(0, len(features), users * count)
+    values = np.einsum("ij,ij->i", weights[of_user], features[of_item]) + random.normal(0, NOISE, len(of_user))
+    return trainer.Observations(
+        of_user, of_item, values.astype(np.float32), np.zeros(len(values), bool), users, len(features)), weights
+
+
+def features_of(items):
+    features = np.random.default_rng(5).normal(size=(items, 3)).astype(np.float32)
+    features[:, 0] = 1
+    return features
+
+
+def test_calibration_finds_how_weights_vary():
+    features = features_of(100)
+    known, _ = normal_users(features, 1000, 20, 6)
+    start = trainer.user_weights(known, features, 5, np.zeros(3, np.float32))
+    calibrated, ridge_lambda, mean = trainer.calibrate(known, features, start, 5, 1)
+    assert (calibrated[:, 0] == 1).all()
+    to_new = np.linalg.lstsq(features, calibrated, rcond=None)[0]
+    np.testing.assert_allclose(to_new @ mean, MEAN, atol=0.1)
+    found = NOISE**2 / ridge_lambda * to_new @ to_new.T
+    np.testing.assert_allclose(found, DEVIATIONS @ DEVIATIONS.T, atol=0.1)
+    np.testing.assert_allclose(found[2, 2], 0.01, rtol=0.3)
+
+
+def test_new_users_are_predicted_better_from_calibrated_features():
+    features = features_of(100)
+    known, _ = normal_users(features, 1000, 20, 6)
+    few, weights = normal_users(features, 500, 3, 7)
+    prior = np.zeros(3, np.float32)
+    for _ in range(5):
+        prior = trainer.user_weights(known, features, 1, prior).mean(axis=0)
+    start = trainer.user_weights(known, features, 1, prior)
+    calibrated, ridge_lambda, mean = trainer.calibrate(known, features, start, 1, 1)
+
+    def error(rows, *options):
+        return np.mean((trainer.user_weights(few, rows, *options) @ rows.T - weights @ features.T) ** 2)
+
+    assert error(calibrated, ridge_lambda, mean) < 0.5 * error(features, 1, prior)
+
+
+def test_trainings_that_follow_each_other_keep_the_scale():
+    real = features_of(100)
+    known, _ = normal_users(real, 300, 20, 6)
+    few, weights = normal_users(real, 500, 3, 7)
+    als = trainer.ALS({"features": 3, "lambdas": [], "seed": 1})
+    features, errors = np.zeros((100, 0), np.float32), []
+    for _ in range(4):
+        features, of_users, ridge_lambda = als.fit(known, als.start(features, 100), 3, 10)
+        predicted = trainer.user_weights(few, features, ridge_lambda, of_users.mean(axis=0)) @ features.T
+        errors.append(np.mean((predicted - weights @ real.T) ** 2))
+    assert max(errors) < 1.05 * errors[0] < 0.1
+
+
+def test_calibration_needs_no_more_than_one_user():
+    features = features_of(100)
+    known, _ = normal_users(features, 1, 2, 6)
+    start = trainer.user_weights(known, features, 5, MEAN.astype(np.float32))
+    calibrated, ridge_lambda, mean = trainer.calibrate(known, features, start, 5, 1)
+    assert np.isfinite(calibrated).all() and np.isfinite(mean).all() and 0 < ridge_lambda < np.inf
+    # One user says nothing of how users vary, however much is known of it.
+    known, _ = normal_users(features, 1, 500, 6)
+    calibrated, ridge_lambda, mean = trainer.calibrate(known, features, start, 5, 1)
+    to_new = np.linalg.lstsq(features, calibrated, rcond=None)[0]
+    assert (np.diag(to_new @ to_new.T) / ridge_lambda > 0.5 / 5).all()
+    for values in ([], [2, 2]):
+        zeros = np.zeros(len(values), int)
+        known = trainer.Observations(zeros, zeros, np.array(values, np.float32), zeros.astype(bool), 1, 100)
+        calibrated, ridge_lambda, mean = trainer.calibrate(known, features, start, 5, 1)
+        np.testing.assert_array_equal(calibrated, features)
+        assert ridge_lambda == 5
+        np.testing.assert_array_equal(mean, start[0])
+
+
+def test_trained_features_do_not_choose_the_lambda():
+    of_user, of_item, values = observations(200, 40, 4000)
+    is_held_out = np.arange(len(values)) % 10 == 0
+    known = trainer.Observations(of_user, of_item, values, is_held_out, 200, 40)
+
+    def losses(features, log_number):
+        options = {"features": 4, "lambdas": [0.3, 3], "iterations": 5, "seed": 1, "known_log_number": log_number}
+        als = trainer.ALS(options, say=lambda _: None)
+        als.retrain(known, features, None)
+        return als.features(np.arange(40)), als.metrics["held_out_losses"]
+
+    first, fresh = losses(np.zeros((40, 0), np.float32), 0)
+    assert losses(first, 7)[1] == fresh
+    assert losses(first, 0)[1] != fresh, "features from elsewhere are part of the model"
+
+
+def test_noise_is_larger_where_items_have_few_observations():
+    real = features_of(300)
+    known, _ = normal_users(real, 100, 12, 6)
+    later, weights = normal_users(real, 500, 3, 7)
+    known.is_held_out[::10] = True
+    als = trainer.ALS({"features": 3, "lambdas": [0.1], "iterations": 10, "seed": 1}, say=lambda _: None)
+
+    def error(features, of_users):
+        found = trainer.user_weights(later, features, als.ridge_lambda, of_users.mean(axis=0))
+        return np.mean((found @ features.T - weights @ real.T) ** 2)
+
+    chosen = error(*als.retrain(known, np.zeros((300, 0), np.float32), None))
+    assert als.metrics["noise_factor"] > 1
+    known.is_held_out[:] = False
+    assert chosen < 0.9 * error(*als.retrain(known, np.zeros((300, 0), np.float32), None))
+    assert als.metrics["noise_factor"] == 1
+
+
+def test_features_that_spark_found_are_calibrated():
+    features = features_of(100)
+    known, weights = normal_users(features, 1000, 20, 6)
+
+    class Found(spark_trainer.SparkALS):
+        def item_factors(self, observations, offsets, rank, ridge_lambda, iterations):
+            return np.arange(100), features[:, 1:] / 7
+
+    als = Found({"seed": 1, "features": 3}, None, None)
+    found, of_users, ridge_lambda = als.fit(known, als.start(np.zeros((100, 0)), 100), 5, 1)
+    assert (found[:, 0] == 1).all() and 0 < ridge_lambda < 1
+    assert np.mean((of_users @ found.T - weights @ features.T) ** 2) < 0.02
 
 
 def test_the_validation_pool_is_not_trained_on(folders):

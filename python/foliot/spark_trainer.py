@@ -41,8 +41,7 @@ class SparkALS(ALS):
         for _ in range(MEAN_ROUNDS):
             weights = user_weights(observations, features, ridge_lambda, mean)
             mean = weights[seen].mean(axis=0)
-        weights[~seen] = mean
-        return features, weights
+        return self.calibrated(observations, features, weights, ridge_lambda)
 
     def item_factors(self, observations, offsets, rank, ridge_lambda, iterations):
         import pyarrow

@@ -25,6 +25,15 @@ BLOCK = 1 << 23
 # Of the ridge of users' weights: what that of items' features is. More of it makes a retraining better by itself, and what
 # users learn online from its features worse (bench/personal_learning.py --item-ridge).
 ITEM_RIDGE = 0.2
+# Of the matrices that calibrate() keeps: entries, and how many users there are at most.
+CALIBRATION_ENTRIES = 1 << 25
+CALIBRATION_USERS = 20_000
+CALIBRATION_ROUNDS = 10
+# Of the variance of values: the least noise that calibrate() finds.
+NOISE_MIN = 1e-4
+# By which the noise is taken to be larger than calibrate() finds it: where items have few observations, their features fit
+# the noise of these.
+NOISE_FACTORS = (1, 1.5, 2.5, 4, 6, 10)
 # An observation in ten is held out, as the server does (src/personal/weight_table.cc).
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
@@ -50,17 +59,15 @@ class Observations:
         )
 
 
-def ridge(groups, group_count, others, values, rows, ridge_lambda, prior):
-    """For each group g: argmin |values - rows[others] w|^2 + lambda |w - prior[g]|^2, over its entries."""
+def blocks(groups, group_count, others, values, rows):
+    """Of some groups at a time that have entries: which they are, and F'F and F'y of each; F are the rows of its entries."""
     order = np.argsort(groups, kind="stable")
     counts = np.bincount(groups, minlength=group_count)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     others, values = others[order], values[order]
     by_size = np.argsort(counts, kind="stable")
     by_size = by_size[counts[by_size] > 0]
-    solution = np.array(prior, dtype=np.float32)
     width = rows.shape[1]
-    diagonal = ridge_lambda * np.eye(width)
     end = len(by_size)
     while end > 0:
         longest = int(counts[by_size[end - 1]])
@@ -71,10 +78,18 @@ def ridge(groups, group_count, others, values, rows, ridge_lambda, prior):
         at[~mask] = 0
         block = rows[others[at]] * mask[:, :, None]
         target = values[at] * mask
-        matrix = np.matmul(block.transpose(0, 2, 1), block).astype(np.float64) + diagonal
-        right = np.matmul(block.transpose(0, 2, 1), target[:, :, None])[:, :, 0] + ridge_lambda * prior[chosen]
-        solution[chosen] = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+        matrix = np.matmul(block.transpose(0, 2, 1), block).astype(np.float64)
+        yield chosen, matrix, np.matmul(block.transpose(0, 2, 1), target[:, :, None])[:, :, 0]
         end = begin
+
+
+def ridge(groups, group_count, others, values, rows, ridge_lambda, prior):
+    """For each group g: argmin |values - rows[others] w|^2 + lambda |w - prior[g]|^2, over its entries."""
+    solution = np.array(prior, dtype=np.float32)
+    diagonal = ridge_lambda * np.eye(rows.shape[1])
+    for chosen, matrix, right in blocks(groups, group_count, others, values, rows):
+        right = right + ridge_lambda * prior[chosen]
+        solution[chosen] = np.linalg.solve(matrix + diagonal, right[:, :, None])[:, :, 0]
     return solution
 
 
@@ -84,6 +99,49 @@ def user_weights(observations, features, ridge_lambda, prior):
     return ridge(
         observations.users, observations.user_count, observations.items, observations.values, features, ridge_lambda, priors
     )
+
+
+def calibrate(observations, features, weights, ridge_lambda, seed):
+    """(features, lambda, mean): the same model in coordinates in which users' weights vary as the server's ridge assumes.
+
+    A ridge towards the mean is right where weights w are from N(mean, noise / lambda I). ALS does not make them so: users'
+    means vary more than their tastes, and what moves from weights to features, whose ridge is another, costs it little. So
+    noise, mean and covariance C of the weights are estimated: empirical Bayes, by EM over a sample of users, with features as
+    they are. C is drawn to what ALS assumed as if by as many users as there are features. With C = U U', features f become
+    U'f, and weights U^-1 w. U is an upper triangle, and all is divided by its first entry: the first feature stays 1.
+    """
+    width = features.shape[1]
+    counts = np.bincount(observations.users, minlength=observations.user_count)
+    seen = np.flatnonzero(counts)
+    variance = float(observations.values.var()) if len(observations.values) else 0.0
+    if variance == 0:
+        return features, ridge_lambda, weights.mean(axis=0) if len(weights) else np.zeros(width, np.float32)
+    size = min(CALIBRATION_USERS, max(1, CALIBRATION_ENTRIES // width**2))
+    sample = np.random.default_rng(seed).permutation(seen)[:size]
+    part = observations.select(np.isin(observations.users, sample))
+    matrices, sides = np.zeros((len(sample), width, width)), np.zeros((len(sample), width))
+    done = 0
+    for chosen, matrix, right in blocks(part.users, part.user_count, part.items, part.values, features):
+        matrices[done : done + len(chosen)], sides[done : done + len(chosen)] = matrix, right
+        done += len(chosen)
+    squares = float(np.sum(part.values.astype(np.float64) ** 2))
+    mean = weights[sample].mean(axis=0).astype(np.float64)
+    noise = max(float(np.mean((part.values - predict(part, features, weights)) ** 2)), NOISE_MIN * variance)
+    assumed = np.eye(width) / ridge_lambda
+    covariance = noise * assumed
+    for _ in range(CALIBRATION_ROUNDS):
+        precision = np.linalg.inv(covariance)
+        spreads = np.linalg.inv(matrices / noise + precision)
+        means = np.matmul(spreads, (sides / noise + precision @ mean)[:, :, None])[:, :, 0]
+        mean = means.mean(axis=0)
+        around = means - mean
+        covariance = (around.T @ around + spreads.sum(axis=0) + width * noise * assumed) / (len(sample) + width)
+        left = squares - 2 * np.sum(sides * means) + np.einsum("ui,uij,uj->", means, matrices, means, optimize=True)
+        noise = max(float(left + np.sum(matrices * spreads)) / len(part.values), NOISE_MIN * variance)
+    upper = np.linalg.cholesky(covariance[::-1, ::-1])[::-1, ::-1]
+    first = upper[0, 0]
+    features = (features @ upper / first).astype(np.float32)
+    return features, noise / first**2, (np.linalg.solve(upper, mean) * first).astype(np.float32)
 
 
 def predict(observations, features, weights):
@@ -98,7 +156,8 @@ class ALS:
     """Alternating least squares. The first feature of all items is 1, so that users have means.
 
     Weights are drawn to the mean of all users', as the server does, and features to those that they had: items that
-    have no observations keep them, and the others stay in one coordinate system with them.
+    have no observations keep them, and the others stay in one coordinate system with them. calibrate() then finds the
+    coordinates and the lambda for the server.
     """
 
     def __init__(self, options, say=print):
@@ -115,6 +174,7 @@ class ALS:
         return (values - predictions) ** 2
 
     def fit(self, observations, start, ridge_lambda, iterations):
+        """(features, weights, lambda that the server is to use with them)."""
         features, prior = (np.array(each, dtype=np.float32) for each in start)
         mean = np.zeros(features.shape[1], dtype=np.float32)
         mean[0] = observations.values.mean() if len(observations.values) else 0
@@ -133,8 +193,12 @@ class ALS:
                 prior[:, 1:],
             )
         weights = user_weights(observations, features, ridge_lambda, mean)
-        weights[~seen] = mean
-        return features, weights
+        return self.calibrated(observations, features, weights, ridge_lambda)
+
+    def calibrated(self, observations, features, weights, ridge_lambda):
+        features, ridge_lambda, mean = calibrate(observations, features, weights, ridge_lambda, self.options["seed"])
+        weights = user_weights(observations, features, ridge_lambda, mean)
+        return features, weights, ridge_lambda
 
     def start(self, features, count):
         """The features to begin with, and those that they are drawn to: both are the version's before, if it has as many."""
@@ -148,32 +212,49 @@ class ALS:
         first[:, 0] = prior[:, 0] = 1
         return first, prior
 
+    def with_noise(self, observations, features, weights, ridge_lambda):
+        """Weights by another lambda, towards the same mean."""
+        seen = np.bincount(observations.users, minlength=observations.user_count) > 0
+        return user_weights(observations, features, ridge_lambda, weights[seen].mean(axis=0))
+
     def retrain(self, observations, features, weights):
         start = self.start(features, observations.item_count)
         rest = observations.select(~observations.is_held_out)
         held_out = observations.select(observations.is_held_out)
         iterations = self.options["iterations"]
-        losses = {}
+        # Features that were trained on this log have seen what is held out, and would choose the lambda that keeps them.
+        is_trained = self.options.get("known_log_number", 0) > 0
+        trial = self.start(features[:, :0], observations.item_count) if is_trained else start
         lambdas = self.options["lambdas"]
+        losses = {}  # by lambda and factor
         for number, ridge_lambda in enumerate(lambdas):
-            if len(held_out.values) == 0 or len(lambdas) == 1:
-                losses[ridge_lambda] = 0.0
+            if len(held_out.values) == 0 or len(rest.values) == 0:
+                losses[ridge_lambda, 1] = 0.0
                 continue
-            found = self.fit(rest, start, ridge_lambda, min(iterations, 5))
-            loss = self.loss(held_out.values, predict(held_out, *found), held_out.items, held_out.users)
-            losses[ridge_lambda] = float(np.mean(loss))
-            self.say(f"{number + 1} of {len(lambdas) + 1}: lambda {ridge_lambda}: held out loss {losses[ridge_lambda]:.5g}")
-        self.ridge_lambda = min(losses, key=losses.get)
-        self._features, weights = self.fit(observations, start, self.ridge_lambda, iterations)
+            features, weights, served = self.fit(rest, trial, ridge_lambda, min(iterations, 5))
+            for factor in NOISE_FACTORS:
+                if factor != 1:
+                    weights = self.with_noise(rest, features, weights, factor * served)
+                loss = self.loss(held_out.values, predict(held_out, features, weights), held_out.items, held_out.users)
+                losses[ridge_lambda, factor] = float(np.mean(loss))
+            least = min(losses[ridge_lambda, factor] for factor in NOISE_FACTORS)
+            self.say(f"{number + 1} of {len(lambdas) + 1}: lambda {ridge_lambda}: held out loss {least:.5g}")
+        chosen, factor = min(losses, key=losses.get)
+        self._features, weights, served = self.fit(observations, start, chosen, iterations)
+        self.ridge_lambda = factor * served
+        if factor != 1:
+            weights = self.with_noise(observations, self._features, weights, self.ridge_lambda)
         loss = self.loss(
             observations.values, predict(observations, self._features, weights), observations.items, observations.users
         )
         self.metrics = {
             "observations": len(observations.values),
-            "held_out_losses": {str(key): value for key, value in losses.items()},
+            "held_out_losses": {str(each): min(loss for key, loss in losses.items() if key[0] == each) for each in lambdas},
             "loss": float(np.mean(loss)) if len(loss) else 0.0,
+            "als_lambda": float(chosen),
+            "noise_factor": float(factor),
         }
-        self.say(f"{len(lambdas) + 1} of {len(lambdas) + 1}: lambda {self.ridge_lambda}: loss {self.metrics['loss']:.5g}")
+        self.say(f"{len(lambdas) + 1} of {len(lambdas) + 1}: lambda {chosen}: loss {self.metrics['loss']:.5g}")
         return self._features, weights
 
 

@@ -84,8 +84,9 @@ Result<uint64_t> highest_version(const fs::path& folder) {
                                        (folder / "1" / "items.features").string()));
 }
 
-Status write_data(const fs::path& folder, const TrainingData& data, const ItemTable& items, size_t features,
+Status write_data(const fs::path& folder, const TrainingData& data, const PersonalVersion& before, size_t features,
                   const RetrainOptions& options) {
+  const ItemTable& items = *before.items;
   FOLIOT_RETURN_IF_ERROR(write_array(folder / "users.u64", std::span(data.users)));
   FOLIOT_RETURN_IF_ERROR(write_array(folder / "numbers.u64", std::span(data.numbers)));
   FOLIOT_RETURN_IF_ERROR(write_array(folder / "counts.u64", std::span(data.counts)));
@@ -101,9 +102,9 @@ Status write_data(const fs::path& folder, const TrainingData& data, const ItemTa
   }
   FOLIOT_RETURN_IF_ERROR(write_array(folder / "known_features.f32", std::span<const float>(known)));
   const std::string json = fmt::format(
-      "{{\"features\": {}, \"known_features\": {}, \"lambdas\": [{}], \"iterations\": {}, \"seed\": {}, "
-      "\"memory_bytes\": {}}}\n",
-      features, items.features(), fmt::join(options.lambdas, ", "), options.iterations, options.seed,
+      "{{\"features\": {}, \"known_features\": {}, \"known_log_number\": {}, \"lambdas\": [{}], \"iterations\": {}, "
+      "\"seed\": {}, \"memory_bytes\": {}}}\n",
+      features, items.features(), before.log_number, fmt::join(options.lambdas, ", "), options.iterations, options.seed,
       options.memory_bytes);
   if (!options.trainer.empty()) {
     std::error_code error;
@@ -227,7 +228,7 @@ Result<std::string> retrain(const fs::path& folder, const fs::path& state, const
   const fs::path output = temporary.path() / "output";
   fs::create_directory(input);
   fs::create_directory(output);
-  FOLIOT_RETURN_IF_ERROR(write_data(input, data, *before.items, features, options));
+  FOLIOT_RETURN_IF_ERROR(write_data(input, data, before, features, options));
   FOLIOT_RETURN_IF_ERROR(run_trainer(input, output, options, on_line));
 
   const std::span<const uint64_t> items = before.items->items();

@@ -6,7 +6,7 @@
 //
 //   in FOLDER  users.u64 numbers.u64 counts.u64 ids.u64 items.u64 values.f32 probabilities.f32   (TrainingData)
 //              known_items.u64 known_features.f32     of the version before
-//              options.json
+//              options.json       with the last record of the log that this version was trained on; 0: on none
 //   written    features.f32    a row for each of known_items
 //              weights.f32     a row for each of users
 //              training.json   {"lambda": ..., "metrics": {...}}
