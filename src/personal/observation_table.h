@@ -50,8 +50,8 @@ class ObservationTable {
                  bool& was_older);
   // Returns the place that is empty now; nullopt: there is no such user, or its last change is later.
   std::optional<uint32_t> remove(uint64_t user, uint64_t number);
-  // From a snapshot. nullopt: it had this user already, which was forgotten while the snapshot was made and came again to
-  // another place. The first of both stays: records after the snapshot's number bring it to the same state.
+  // From a snapshot. nullopt: it had this user already, which was forgotten while the snapshot was made and came again
+  // to another place. The first of both stays: records after the snapshot's number bring it to the same state.
   std::optional<uint32_t> restore(User user);
 
   std::optional<uint32_t> find(uint64_t user) const;
