@@ -176,8 +176,18 @@ def test_a_restart_keeps_users_and_items(serve, repository, tmp_path):
     server = serve(repository, **OPTIONS, observations=kept)
     with client(server) as films:
         assert films.predict("ada", [3, 4]) == pytest.approx(expected(2, ratings, [3, 4]), abs=1e-4)
+        films.observe("bob", 4, 2.0)
         films.forget("ada")
-        assert films.predict("ada", [3, 4]).tolist() == [0, 0]
+        assert films.predict("ada", 4) == pytest.approx(films.predict("carl", 4)), "bob observed it, too"
+        with pytest.raises(personal.PersonalError, match="item 3 is unknown") as error:
+            films.predict("ada", 3)
+        assert error.value.status == 404
+    server.stop()
+    server = serve(repository, **OPTIONS, observations=kept)
+    with client(server) as films:
+        assert films.predict("bob", 4) == pytest.approx(expected(2, [(4, 2.0)], [4])[0], abs=1e-4)
+        with pytest.raises(personal.PersonalError, match="item 3 is unknown"):
+            films.predict("bob", 3)
 
 
 def test_a_pipeline_computes_features(serve, repository):
