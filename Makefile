@@ -290,6 +290,10 @@ bench-loadgen: build python ## MLPerf LoadGen, scenario Server, against a small 
 bench-learning: python ## How much of a retraining's gain personal models recover online (minutes; FLAGS='--ratings 10000000 --quick')
 	@$(PYTHON) bench/personal_learning.py $(FLAGS)
 
+.PHONY: bench-personal-rivals
+bench-personal-rivals: build python ## Personal models beside Vowpal Wabbit, implicit and retrained ALS after 1 to 50 new ratings (10 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/personal_rivals.py $(FLAGS)
+
 .PHONY: bench-personal-serving
 bench-personal-serving: build python ## Observations, predictions and topk of a personal model over HTTP and gRPC: rates, latencies
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/personal_serving.py $(FLAGS)
