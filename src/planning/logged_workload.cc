@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -34,6 +36,8 @@ struct Requests {
   std::vector<Duration> slos;
 };
 
+// Of one model's EXECs: so many are drawn from.
+constexpr size_t kFactorsMost = 4096;
 // A container or a step is there without a LOAD.
 constexpr Duration kNoLoad = Duration::microseconds(1);
 
@@ -53,6 +57,22 @@ ModelProfile profile_of(std::string_view name, Measured& measured, uint64_t page
   }
   profile.load = std::max(profile.load, kNoLoad);
   return profile;
+}
+
+// Of batch sizes that ran often enough for a median; at most kFactorsMost of them, spread evenly.
+std::vector<double> factors_of(const ModelProfile& profile, const Measured& measured) {
+  std::vector<double> factors;
+  for (size_t i = 0; i < profile.batch_sizes.size(); ++i) {
+    const auto batches = measured.batches.find(profile.batch_sizes[i]);
+    if (batches == measured.batches.end() || batches->second.size() < kLoggedBatchesMin) continue;
+    const double typical = std::max(profile.exec[i], Duration::nanoseconds(1)).to_seconds();
+    for (const Duration each : batches->second) factors.push_back(each.to_seconds() / typical);
+  }
+  std::ranges::sort(factors);
+  if (factors.size() <= kFactorsMost) return factors;
+  std::vector<double> fewer(kFactorsMost);
+  for (size_t i = 0; i < kFactorsMost; ++i) fewer[i] = factors[(2 * i + 1) * factors.size() / (2 * kFactorsMost)];
+  return fewer;
 }
 
 class WorkloadReader {
@@ -127,12 +147,49 @@ class WorkloadReader {
     // A name like one of the V100's is not that model.
     ModelProfile profile = profile_of(model, measured, page_bytes_);
     profile.name = "logged " + profile.name;
+    if (auto factors = factors_of(profile, measured); !factors.empty()) {
+      to.exec_factors.emplace(model, std::move(factors));
+    }
     to.workload.groups.push_back({.name = std::string(model), .profile = profile.name});
     return to.profiles.add(std::move(profile)).with_context(name_);
   }
 
+  // What each run visited, by when it came.
+  void record_runs(const PipelineSpec& spec, const LoggedPipeline& logged) {
+    TimePoint first = TimePoint::infinite_future();
+    for (const auto& [key, requests] : requests_) {
+      if (key.first != spec.name) continue;
+      for (const TimePoint arrival : requests.arrivals) first = std::min(first, arrival);
+    }
+    auto& runs = recorded_[spec.name];
+    for (size_t run = 0; run < logged.arrivals.size(); ++run) {
+      if (logged.visits[run]) runs.emplace(first + logged.arrivals[run], recorded_run(spec, logged, run));
+    }
+  }
+
+  // A stage that is visited for each element was skipped if there were some, and none of them visited it.
+  static RecordedRun recorded_run(const PipelineSpec& spec, const LoggedPipeline& logged, size_t run) {
+    RecordedRun recorded{.visited = *logged.visits[run]};
+    for (size_t stage = 0; stage < spec.stages.size(); ++stage) {
+      if (!spec.stages[stage].for_each) continue;
+      recorded.elements.resize(spec.stages.size());
+      uint8_t& counted = recorded.elements[counting_stage(spec, stage)];
+      counted = std::max(counted, logged.elements[stage][run]);
+    }
+    for (size_t stage = 0; stage < spec.stages.size(); ++stage) {
+      if (!spec.stages[stage].for_each || logged.elements[stage][run] > 0) continue;
+      if (recorded.elements[counting_stage(spec, stage)] > 0) recorded.visited &= ~(VisitSet{1} << stage);
+    }
+    return recorded;
+  }
+  static size_t counting_stage(const PipelineSpec& spec, size_t stage) {
+    const auto counts = std::ranges::find(spec.stages, spec.stages[stage].for_each->count.stage, &StageSpec::name);
+    return static_cast<size_t>(counts - spec.stages.begin());
+  }
+
   Status add_pipeline(const PipelineSpec& spec, Workload& to) {
     FOLIOT_ASSIGN_OR_RETURN(const LoggedPipeline logged, read_logged_pipeline(spec, log_, name_));
+    record_runs(spec, logged);
     const std::vector<VisitSet> visits = logged.known_visits();
     std::vector<uint64_t> visited(spec.stages.size());
     for (const VisitSet each : visits) {
@@ -221,7 +278,15 @@ class WorkloadReader {
     return std::vector<size_t>(before.begin(), before.end());
   }
 
-  void add_stream(const StreamKey& key, Requests& requests, LoggedWorkload& to) const {
+  // Of a run that came then; nullopt: it was not answered, so what it would have visited is not known.
+  std::optional<RecordedRun> take_recorded(std::string_view pipeline, TimePoint arrival) {
+    const auto runs = recorded_.find(pipeline);
+    if (runs == recorded_.end()) return std::nullopt;
+    auto run = runs->second.extract(arrival);
+    return run ? std::optional(std::move(run.mapped())) : std::nullopt;
+  }
+
+  void add_stream(const StreamKey& key, Requests& requests, LoggedWorkload& to) {
     std::sort(requests.arrivals.begin(), requests.arrivals.end());
     Stream& stream = to.workload.streams.emplace_back();
     stream.name = fmt::format("{}{}", key.first, key.second ? "" : ", best effort");
@@ -233,7 +298,10 @@ class WorkloadReader {
     stream.best_effort = !key.second;
     if (key.second) stream.slo = std::max(median(requests.slos), Duration::nanoseconds(1));
     stream.arrivals.kind = ArrivalKind::kReplay;
-    for (const TimePoint arrival : requests.arrivals) stream.arrivals.instants.push_back(arrival - begin_);
+    for (const TimePoint arrival : requests.arrivals) {
+      stream.arrivals.instants.push_back(arrival - begin_);
+      if (!stream.pipeline.empty()) stream.recorded.push_back(take_recorded(key.first, arrival));
+    }
     to.length = std::max(to.length, stream.arrivals.instants.back() + Duration::milliseconds(1));
   }
 
@@ -243,7 +311,8 @@ class WorkloadReader {
   const std::string& name_;
   std::map<std::string_view, Measured> measured_;
   std::set<std::string_view> models_;
-  std::set<std::string_view> runs_;  // pipelines
+  std::set<std::string_view> runs_;                                                     // pipelines
+  std::map<std::string, std::multimap<TimePoint, RecordedRun>, std::less<>> recorded_;  // by pipelines: runs
   std::map<StreamKey, Requests> requests_;
   TimePoint begin_ = TimePoint::infinite_future();
 };

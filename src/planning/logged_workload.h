@@ -2,15 +2,17 @@
 // runs of each pipeline as streams that are replayed, and the durations that were measured.
 //
 // What it takes from the log: arrivals, classes (offline requests become best effort), the
-// median SLO of a stream, medians of LOAD and of EXEC by batch size, pages, the share of the
-// runs that visits each stage. It knows nothing of the sizes of inputs and outputs: copies take
-// what the simulator's noise says.
+// median SLO of a stream, medians of LOAD and of EXEC by batch size, how EXECs spread around these, pages, and what
+// each run of a pipeline visited; of runs that were not answered, the shares of the others. It knows nothing of the
+// sizes of inputs and outputs: copies take what the simulator's noise says.
 #ifndef FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
 #define FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
@@ -24,7 +26,9 @@ namespace foliot {
 struct LoggedWorkload {
   Workload workload;      // each model is a group, named and profiled by its name
   ProfileTable profiles;  // and those of the V100
-  Duration length;        // from the first arrival until after the last
+  // By models: EXECs as multiples of the median of their batch size, ascending.
+  std::map<std::string, std::vector<double>> exec_factors{};
+  Duration length;  // from the first arrival until after the last
 };
 
 // `pipelines`: of all pipelines that the log has runs of. `page_bytes`: of a page of the server.

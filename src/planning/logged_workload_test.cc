@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/stage_visit.h"
 #include "pipeline/pipeline_file.h"
@@ -106,6 +109,20 @@ TEST_F(LoggedWorkloadTest, ReplaysEachModelWithAndWithoutDeadline) {
   EXPECT_THAT(profile->exec, ElementsAre(ms(4), ms(4), ms(4)));  // a larger one takes no less
 }
 
+TEST_F(LoggedWorkloadTest, KnowsHowDurationsSpread) {
+  request(RequestId(1), "a", 100, 20);
+  for (uint32_t i = 1; i <= 11; ++i) action(ActionType::kInfer, "a", i, 1);
+  for (uint32_t i = 0; i < 10; ++i) action(ActionType::kInfer, "a", i == 0 ? 100 : 20, 4);
+  for (uint32_t i = 0; i < 9; ++i) action(ActionType::kInfer, "a", i == 0 ? 1000 : 40, 8);  // too few
+  const auto logged = read();
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+  const std::vector<double>& factors = logged->exec_factors.at("a");
+  ASSERT_EQ(factors.size(), 21u);
+  EXPECT_NEAR(factors.front(), 1 / 6.0, 1e-9);
+  EXPECT_NEAR(factors.back(), 5, 1e-9);
+  EXPECT_EQ(std::ranges::count(factors, 1.0), 10);
+}
+
 TEST_F(LoggedWorkloadTest, ReplaysRunsWithTheSharesOfTheirVisits) {
   const PipelineSpec spec = parse_pipeline("animals", "pipeline.toml", kCascadeFile);
   ASSERT_TRUE(spec.status.ok()) << spec.status.message();
@@ -127,6 +144,33 @@ TEST_F(LoggedWorkloadTest, ReplaysRunsWithTheSharesOfTheirVisits) {
   ASSERT_EQ(logged->workload.streams.size(), 1u);  // visits are no requests of clients
   EXPECT_EQ(logged->workload.streams[0].pipeline, "animals");
   EXPECT_EQ(logged->workload.streams[0].arrivals.instants.size(), 4u);
+  const RecordedRun cheap{.visited = 1};
+  EXPECT_THAT(logged->workload.streams[0].recorded, ElementsAre(cheap, cheap, RecordedRun{.visited = 3}, cheap));
+}
+
+// With and without a deadline are streams of their own.
+TEST_F(LoggedWorkloadTest, ReplaysWhatEachRunVisitedWhereverItIs) {
+  const PipelineSpec spec = parse_pipeline("animals", "pipeline.toml", kCascadeFile);
+  for (uint64_t run = 1; run <= 4; ++run) {
+    const double arrival = 50 - 10.0 * static_cast<double>(run);
+    request(RequestId(run), "animals", arrival, run % 2 == 0 ? 100 : 0);
+    request(visit_of(RequestId(run), 0), "mobilenet", arrival, 100);
+  }
+  request(visit_of(RequestId(3), 1), "resnet", 21, 100);
+  writer_->add(RequestRecord{.id = RequestId(5),
+                             .model = "animals",
+                             .arrival = TimePoint() + ms(35),
+                             .slo = ms(100),
+                             .refusal = Refusal::kOverload});
+  action(ActionType::kInfer, "mobilenet", 1, 1);
+  action(ActionType::kInfer, "resnet", 5, 1);
+  const auto logged = read({spec});
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+  ASSERT_EQ(logged->workload.streams.size(), 2u);
+  const RecordedRun cheap{.visited = 1};
+  const RecordedRun both{.visited = 3};
+  EXPECT_THAT(logged->workload.streams[0].recorded, ElementsAre(both, cheap)) << "best effort: runs 3 and 1";
+  EXPECT_THAT(logged->workload.streams[1].recorded, ElementsAre(cheap, cheap, std::nullopt)) << "runs 4, 2 and 5";
 }
 
 TEST_F(LoggedWorkloadTest, ReplaysRunsWithAsManyElements) {
@@ -173,6 +217,10 @@ fill = 0
   EXPECT_EQ(load.stages[1].share, 1);
   EXPECT_EQ(load.stages[2].for_each, "detect");
   EXPECT_EQ(load.stages[2].share, 0.4) << "two of five visits";
+  EXPECT_THAT(logged->workload.streams[0].recorded, ElementsAre(RecordedRun{.visited = 0b111, .elements = {0, 0, 0}},
+                                                                RecordedRun{.visited = 0b111, .elements = {2, 0, 0}},
+                                                                RecordedRun{.visited = 0b011, .elements = {1, 0, 0}},
+                                                                RecordedRun{.visited = 0b011, .elements = {2, 0, 0}}));
 }
 
 TEST_F(LoggedWorkloadTest, SaysWhichPipelineIsNotGiven) {

@@ -1,8 +1,10 @@
 // Pipelines under faults: each run ends once, after its visits, none that is late counts as
 // answered (sim/checker.h), and most of what could still be met is.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "base/test_time.h"
 #include "policies/registry.h"
@@ -11,21 +13,8 @@
 namespace foliot {
 namespace {
 
-// A stage, two branches of which one is visited by some runs, and a stage that joins them.
-SimulationReport run(const RegisteredPolicy& policy, uint64_t seed, RandomFaults faults, double rate = 300) {
-  Workload workload{.groups = {{.name = "first", .profile = "resnet18"},
-                               {.name = "left", .profile = "resnet50"},
-                               {.name = "right", .profile = "inceptionv3"},
-                               {.name = "last", .profile = "resnet18"},
-                               {.name = "alone", .profile = "resnet50", .slo = ms(50)}},
-                    .pipelines = {{.name = "street",
-                                   .slo = ms(100),
-                                   .stages = {{.name = "first", .models = "first"},
-                                              {.name = "left", .models = "left", .after = {"first"}, .share = 0.4},
-                                              {.name = "right", .models = "right", .after = {"first"}},
-                                              {.name = "last", .models = "last", .after = {"right", "first"}}}}},
-                    .streams = {{.name = "runs", .models = {}, .pipeline = "street", .arrivals = {.rate = rate}},
-                                {.name = "others", .models = {"alone"}, .arrivals = {.rate = 75}}}};
+// On three devices, of which each holds some of the models.
+SimulationReport run(const RegisteredPolicy& policy, uint64_t seed, RandomFaults faults, const Workload& workload) {
   SimulationOptions options{.policy = policy.name,
                             .make_policy = policy.make,
                             .controller = {},
@@ -40,6 +29,25 @@ SimulationReport run(const RegisteredPolicy& policy, uint64_t seed, RandomFaults
   EXPECT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->proposals_rejected, 0u);
   return *std::move(report);
+}
+
+// A stage, two branches of which one is visited by some runs, and a stage that joins them.
+SimulationReport run(const RegisteredPolicy& policy, uint64_t seed, RandomFaults faults, double rate = 300) {
+  const Workload workload{
+      .groups = {{.name = "first", .profile = "resnet18"},
+                 {.name = "left", .profile = "resnet50"},
+                 {.name = "right", .profile = "inceptionv3"},
+                 {.name = "last", .profile = "resnet18"},
+                 {.name = "alone", .profile = "resnet50", .slo = ms(50)}},
+      .pipelines = {{.name = "street",
+                     .slo = ms(100),
+                     .stages = {{.name = "first", .models = "first"},
+                                {.name = "left", .models = "left", .after = {"first"}, .share = 0.4},
+                                {.name = "right", .models = "right", .after = {"first"}},
+                                {.name = "last", .models = "last", .after = {"right", "first"}}}}},
+      .streams = {{.name = "runs", .models = {}, .pipeline = "street", .arrivals = {.rate = rate}},
+                  {.name = "others", .models = {"alone"}, .arrivals = {.rate = 75}}}};
+  return run(policy, seed, faults, workload);
 }
 
 class PipelinesTest : public testing::TestWithParam<std::string> {
@@ -72,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, PipelinesTest, testing::ValuesIn(policy_names
 // condition; and a stage that joins what they made.
 SimulationReport run_with_elements(const RegisteredPolicy& policy, uint64_t seed, RandomFaults faults,
                                    double rate = 200) {
-  Workload workload{
+  const Workload workload{
       .groups = {{.name = "detect", .profile = "resnet18"},
                  {.name = "crop", .profile = "resnet18"},
                  {.name = "classify", .profile = "resnet50"},
@@ -90,20 +98,7 @@ SimulationReport run_with_elements(const RegisteredPolicy& policy, uint64_t seed
                                 {.name = "last", .models = "last", .first_of = {"classify", "crop"}}}}},
       .streams = {{.name = "runs", .models = {}, .pipeline = "street", .arrivals = {.rate = rate}},
                   {.name = "others", .models = {"alone"}, .arrivals = {.rate = 75}}}};
-  SimulationOptions options{.policy = policy.name,
-                            .make_policy = policy.make,
-                            .controller = {},
-                            .devices = 3,
-                            .page_cache_bytes = uint64_t{32} * (16 << 20),
-                            .seed = seed,
-                            .duration = ms(1500),
-                            .warm_up = ms(200),
-                            .preload = true};
-  options.random_faults = faults;
-  auto report = simulate(options, workload, ProfileTable::v100());
-  EXPECT_TRUE(report.ok()) << report.status().message();
-  EXPECT_EQ(report->proposals_rejected, 0u);
-  return *std::move(report);
+  return run(policy, seed, faults, workload);
 }
 
 // `FOLIOT_ELEMENT_SEEDS` of them, by default twenty.
@@ -155,6 +150,44 @@ TEST(SimulatedPipelineTest, AStageMayTakeTheFirstOfItsSourcesThatWasVisited) {
   EXPECT_NEAR(static_cast<double>(report->groups[1].good) / runs, 0.4, 0.1);
   // Where it is visited, the last stage waits for it.
   EXPECT_GT(report->pipelines[0].latency.max(), ms(5));
+}
+
+// Of eight runs two visit both branches, and one has three elements, one none, the others one.
+TEST(SimulatedPipelineTest, ReplaysWhatRecordedRunsVisited) {
+  Workload workload{
+      .groups = {{.name = "detect", .profile = "resnet18"},
+                 {.name = "classify", .profile = "resnet18"},
+                 {.name = "extra", .profile = "resnet50"}},
+      .pipelines = {{.name = "street",
+                     .stages = {{.name = "detect", .models = "detect", .elements = {1, 1, 1, 1}},
+                                {.name = "classify", .models = "classify", .after = {"detect"}, .for_each = "detect"},
+                                {.name = "extra", .models = "extra", .after = {"detect"}, .share = 0.5}}}},
+      .streams = {{.name = "runs", .models = {}, .pipeline = "street", .arrivals = {.kind = ArrivalKind::kReplay}}}};
+  Stream& stream = workload.streams[0];
+  for (uint32_t i = 0; i < 8; ++i) {
+    stream.arrivals.instants.push_back(ms(20) * (i + 1));
+    const bool both = i == 2 || i == 5;
+    const auto elements = static_cast<uint8_t>(i == 0 ? 3 : i == 1 ? 0 : 1);
+    stream.recorded.emplace_back(RecordedRun{.visited = both ? 0b111u : 0b011u, .elements = {elements, 0, 0}});
+  }
+  const auto visits = [&](uint64_t seed) {
+    SimulationOptions options{.policy = "foliot",
+                              .make_policy = find_policy("foliot")->make,
+                              .controller = {},
+                              .seed = seed,
+                              .duration = ms(1000),
+                              .preload = true};
+    const auto report = simulate(options, workload, ProfileTable::v100());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->pipelines[0].good, 8u);
+    return std::pair(report->groups[1].offered, report->groups[2].offered);
+  };
+  EXPECT_EQ(visits(1), std::pair(uint64_t{9}, uint64_t{2}));
+  EXPECT_EQ(visits(2), std::pair(uint64_t{9}, uint64_t{2}));
+  stream.recorded.pop_back();
+  EXPECT_THAT(workload.check().message(), testing::HasSubstr("recorded runs are 7, of 8 instants"));
+  stream.recorded.emplace_back(RecordedRun{.visited = 1, .elements = {4, 0, 0}});
+  EXPECT_THAT(workload.check().message(), testing::HasSubstr("4 elements of stage 'detect', which has 3 at most"));
 }
 
 TEST(PipelineAdmissionTest, UnderOverloadWhatIsAnsweredDoesNotFall) {

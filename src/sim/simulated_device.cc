@@ -97,6 +97,10 @@ Duration SimulatedDevice::measured(const Action& action, TimePoint now) {
   if (!action.range.whole()) seed = seed.scaled(model.only().share(action.range));
   if (action.lanes.count != lanes_.count) seed = seed.scaled(lanes_.slowdown(action.lanes.count));
   if (!noise_.exec_speeds.empty()) return at_measured_speed(seed.scaled(drift_), now);
+  const auto factors = noise_.exec_factors.find(model.name);
+  if (factors != noise_.exec_factors.end() && !factors->second.empty()) {
+    return seed.scaled(drift_ * factors->second[random_.below(factors->second.size())]);
+  }
   const Duration jitter = jittery(noise_.exec_jitter, [&] { return random_.normal(); });
   return noisy(seed.scaled(drift_), noise_.exec_deviation, jitter);
 }

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -46,6 +48,9 @@ struct NoiseOptions {
   // Ascending; what a real device was seen to do, stalls included. Where there are
   // any, they take the place of exec_deviation and outliers.
   std::vector<DeviceSpeed> exec_speeds{};
+  // By the names of models: how many times as long as its profile says an EXEC takes; each as probable as the others.
+  // Of these models, in place of exec_deviation and outliers.
+  std::map<std::string, std::vector<double>> exec_factors{};
   // INPUT and OUTPUT of one row.
   Duration copy = Duration::microseconds(20);
 

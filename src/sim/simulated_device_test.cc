@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,32 @@ TEST(SimulatedDevice, ExecutesAtTheSpeedThatWasMeasuredThen) {
   EXPECT_EQ(exec_at(stall(), 100), Duration::milliseconds(25));        // 5 at once, 5 within the stall
   EXPECT_EQ(exec_at(stall(), 121), Duration::from_milliseconds(8.5));  // 1 within it, 9 at twice the speed
   EXPECT_EQ(exec_at(stall(), 200), Duration::milliseconds(5));
+}
+
+// As often as it is among them; other models as their profiles say.
+TEST(SimulatedDevice, DrawsFromTheFactorsOfAModel) {
+  SimulatedDevice device({.exec_deviation = 0, .exec_factors = {{"seen", {0.5, 1, 1, 3}}}}, 1);
+  const auto mean = [&](const std::string& name, uint32_t id) {
+    auto model = std::make_shared<ModelInfo>();
+    model->id = ModelId(id);
+    model->name = name;
+    model->buckets.resize(1);
+    model->only().seed_exec = {{Duration::milliseconds(10)}};
+    EXPECT_TRUE(device.add({model}).ok());
+    Duration sum;
+    std::map<Duration, uint32_t> seen;
+    for (uint32_t i = 0; i < 4000; ++i) {
+      const Duration each =
+          device.duration("exec", Action{.type = ActionType::kInfer, .model = model->id, .batch_size = 1}, TimePoint());
+      sum += each;
+      ++seen[each];
+    }
+    return std::pair(sum / 4000, seen.size());
+  };
+  const auto [seen, distinct] = mean("seen", 0);
+  EXPECT_NEAR(seen.to_milliseconds(), 13.75, 0.4);
+  EXPECT_EQ(distinct, 3u);
+  EXPECT_EQ(mean("other", 1), std::pair(Duration::milliseconds(10), size_t{1}));
 }
 
 }  // namespace

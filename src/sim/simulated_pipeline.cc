@@ -70,4 +70,16 @@ VisitReading drawn_reading(const PipelineLoad::Stage& load, const PipelineStage&
   return reading;
 }
 
+VisitReading recorded_reading(const RecordedRun& recorded, const PipelineInfo& pipeline, uint32_t position) {
+  uint32_t held = 0;
+  for (uint32_t stage = position + 1; stage < pipeline.stages.size(); ++stage) {
+    for (const PipelineStage::Requirement& required : pipeline.stages[stage].requires_all) {
+      if (required.stage == position && (recorded.visited >> stage & 1) != 0) held |= 1u << required.condition;
+    }
+  }
+  VisitReading reading{.conditions = static_cast<ConditionSet>(held)};
+  if (!recorded.elements.empty()) reading.count = recorded.elements[position];
+  return reading;
+}
+
 }  // namespace foliot

@@ -25,6 +25,9 @@ std::shared_ptr<const PipelineInfo> simulated_pipeline(const Workload& workload,
 VisitReading drawn_reading(const PipelineLoad::Stage& load, const PipelineStage& stage, uint32_t position,
                            RequestId run, uint64_t seed);
 
+// The same of a run that was recorded.
+VisitReading recorded_reading(const RecordedRun& recorded, const PipelineInfo& pipeline, uint32_t position);
+
 }  // namespace foliot
 
 #endif  // FOLIOT_SIM_SIMULATED_PIPELINE_H_

@@ -240,17 +240,26 @@ class Simulation {
       request.tenant = tenant_named(streams_[stream].tenant);
       request.tenant_weight = streams_[stream].weight;
     }
-    if (pipeline) runs_.insert(request.id, *pipeline);
+    if (pipeline) runs_.insert(request.id, {*pipeline, next_recorded(streams_[stream], stream)});
     cluster_.submit(request);
   }
 
   VisitReading reading(RequestId visit) const {
-    const uint32_t* pipeline = runs_.find(run_of(visit));
+    const Run* run = runs_.find(run_of(visit));
     const std::optional<uint32_t> slot = visit_slot(visit);
-    if (pipeline == nullptr || !slot) return {};
-    const uint32_t stage = slots_[*pipeline].at(*slot).stage;
-    return drawn_reading(workload_.pipelines[*pipeline].stages[stage], pipelines_[*pipeline]->stages[stage], stage,
-                         run_of(visit), options_.seed);
+    if (run == nullptr || !slot) return {};
+    const PipelineInfo& pipeline = *pipelines_[run->pipeline];
+    const uint32_t stage = slots_[run->pipeline].at(*slot).stage;
+    if (run->recorded != nullptr) return recorded_reading(*run->recorded, pipeline, stage);
+    return drawn_reading(workload_.pipelines[run->pipeline].stages[stage], pipeline.stages[stage], stage, run_of(visit),
+                         options_.seed);
+  }
+
+  // Runs come in the order of their instants.
+  const RecordedRun* next_recorded(const Stream& of, uint64_t stream) {
+    if (of.recorded.empty()) return nullptr;
+    const std::optional<RecordedRun>& recorded = of.recorded.at(replayed_[stream]++);
+    return recorded ? &*recorded : nullptr;
   }
 
   // Waits for the next request that comes by itself.
@@ -312,8 +321,13 @@ class Simulation {
   TimePoint begin_;
   Targets targets_;  // in force
   std::vector<std::shared_ptr<const PipelineInfo>> pipelines_;
-  std::vector<StageSlots> slots_;      // by these
-  FlatMap<RequestId, uint32_t> runs_;  // that are open: positions of their pipelines
+  std::vector<StageSlots> slots_;  // by these
+  struct Run {
+    uint32_t pipeline = 0;                  // its position
+    const RecordedRun* recorded = nullptr;  // null: what it visits is drawn
+  };
+  FlatMap<RequestId, Run> runs_;         // that are open
+  std::map<uint64_t, size_t> replayed_;  // by streams: recorded runs that have come
   std::optional<Arrival> pending_;
   uint64_t next_request_ = 1;
   uint64_t open_ = 0;

@@ -126,8 +126,35 @@ Status Workload::check_stream(const Stream& stream) const {
   if (stream.per_model && stream.arrivals.kind == ArrivalKind::kReplay) {
     return wrong("a trace of instants is of one process: per_model does not go with it");
   }
+  FOLIOT_RETURN_IF_ERROR(check_recorded(stream));
   const auto arrivals = make_arrivals(stream.arrivals);
   return arrivals.ok() ? Status() : wrong(arrivals.status().message());
+}
+
+Status Workload::check_recorded(const Stream& stream) const {
+  if (stream.recorded.empty()) return Status();
+  const auto wrong = [&](const std::string& what) {
+    return Status::invalid_argument(fmt::format("stream '{}': recorded runs {}", stream.name, what));
+  };
+  const std::optional<uint32_t> pipeline = pipeline_of(stream);
+  const size_t instants = stream.arrivals.instants.size();
+  if (!pipeline || stream.arrivals.kind != ArrivalKind::kReplay || stream.start != Duration()) {
+    return wrong("are of a stream that replays all runs of a pipeline");
+  }
+  if (stream.recorded.size() != instants) {
+    return wrong(fmt::format("are {}, of {} instants", stream.recorded.size(), instants));
+  }
+  const std::vector<PipelineLoad::Stage>& stages = pipelines[*pipeline].stages;
+  for (const std::optional<RecordedRun>& run : stream.recorded) {
+    if (!run || run->elements.empty()) continue;
+    if (run->elements.size() != stages.size()) return wrong("have elements of other stages than the pipeline has");
+    for (size_t i = 0; i < stages.size(); ++i) {
+      if (run->elements[i] <= stages[i].elements_most()) continue;
+      return wrong(fmt::format("have {} elements of stage '{}', which has {} at most", run->elements[i], stages[i].name,
+                               stages[i].elements_most()));
+    }
+  }
+  return Status();
 }
 
 Status Workload::check_elements(const PipelineLoad& pipeline, const PipelineLoad::Stage& stage) {

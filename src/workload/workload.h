@@ -62,6 +62,14 @@ struct PipelineLoad {
   }
 };
 
+// What a run of a pipeline visited, as it was observed.
+struct RecordedRun {
+  uint32_t visited = 0;             // bit i: stage i
+  std::vector<uint8_t> elements{};  // by stages: what it counted; empty: no stage counts
+
+  bool operator==(const RecordedRun&) const = default;
+};
+
 // Requests to some of the groups, or to a pipeline. Exactly one of these brings them:
 //   concurrency > 0: a closed loop; so many users per model, each of which waits for
 //                    its answer, then for `think_time`, and asks again;
@@ -73,6 +81,8 @@ struct Stream {
   std::string pipeline{};           // in place of models; empty: none
   // Of the whole stream.
   ArrivalOptions arrivals{};
+  // Of runs that are replayed, by the instants of arrivals: what each visits. nullopt: that is drawn. Empty: of all.
+  std::vector<std::optional<RecordedRun>> recorded{};
   // Every model has a process of its own, and its share of the rate by popularity;
   // else one process draws a model for each request.
   bool per_model = false;
@@ -125,6 +135,7 @@ struct Workload {
   Status check() const;
   Status check_groups() const;
   Status check_pipelines() const;
+  Status check_recorded(const Stream& stream) const;
   static Status check_elements(const PipelineLoad& pipeline, const PipelineLoad::Stage& stage);
   Status check_stream(const Stream& stream) const;
 };
