@@ -141,7 +141,7 @@ mutation-check: dependencies ## Break 30 lines one at a time, and see that the u
 	@tools/mutation_check $(FLAGS)
 
 .PHONY: planted-bugs
-planted-bugs: dependencies ## Plant 11 bugs in the cluster's protocols one at a time, and see that simulated seeds find each (half an hour)
+planted-bugs: dependencies ## Plant 21 bugs in the cluster's protocols one at a time, and see that simulated seeds find each (an hour)
 	$(call say,Planted bugs)
 	@tools/planted_bugs $(FLAGS)
 

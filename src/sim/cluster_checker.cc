@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "cluster/model_registry.h"
+#include "core/stage_visit.h"
 #include "transport/client_ids.h"
 #include "transport/codec.h"
 
@@ -52,6 +53,26 @@ class ClusterChecker::Controller : public Observer {
   }
   void on_device(const DeviceChange& change, TimePoint /*now*/) override {
     if (change.joined || change.state == DeviceState::kLost) ++joined_[change.device];
+  }
+
+  // The action is to take what this visit made.
+  void take(RequestId visit, ActionId action) {
+    if (released_.contains(visit)) {
+      checker_.fail(
+          fmt::format("action {} takes what visit {} made, which was released", action.value(), visit.value()));
+    }
+    takers_[visit].push_back(action);
+  }
+  void release(RequestId visit) {
+    if (!released_.insert(visit).second) {
+      checker_.fail(fmt::format("what visit {} made is released a second time", visit.value()));
+    }
+    const auto takers = takers_.find(visit);
+    if (takers == takers_.end()) return;
+    if (std::ranges::any_of(takers->second, [&](ActionId action) { return actions_.contains(action); })) {
+      checker_.fail(fmt::format("what visit {} made is released, and an action takes it", visit.value()));
+    }
+    takers_.erase(takers);
   }
 
   void admit(LinkNumber link, uint16_t number) {
@@ -143,7 +164,9 @@ class ClusterChecker::Controller : public Observer {
   std::unordered_set<uint64_t> requests_;
   std::map<uint16_t, Client> clients_;
   std::map<ActionId, uint64_t> actions_;  // without an outcome: joined_ when they were sent
-  std::map<DeviceId, uint64_t> joined_;   // how often it has joined or was lost
+  std::set<RequestId> released_;          // visits of stages
+  std::map<RequestId, std::vector<ActionId>> takers_;
+  std::map<DeviceId, uint64_t> joined_;  // how often it has joined or was lost
 };
 
 ClusterChecker::ClusterChecker(const VirtualLoop& loop) : loop_(loop) {}
@@ -228,6 +251,12 @@ void ClusterChecker::on_sent(const LinkEnd& from, const Frame& frame) {
       if (session != sessions_.end()) on_release(session->second, read<Release>(frame));
       return;
     }
+    case MessageType::kVisits: {
+      const auto session = sessions_.find(from.link);
+      if (session != sessions_.end()) session->second.visits = read<Visits>(frame);
+      return;
+    }
+    case MessageType::kDiscard: return controller.release(read<Discard>(frame).visit);
     case MessageType::kAction: return on_action(from, read<Action>(frame));
     case MessageType::kModels: return controller.show(read<Models>(frame));
     case MessageType::kAdmission: return controller.admit(from.link, read<Admission>(frame).client);
@@ -287,8 +316,18 @@ void ClusterChecker::on_action(const LinkEnd& from, const Action& action) {
   controller.mention(action.model);
   const auto found = sessions_.find(from.link);
   if (found == sessions_.end()) return;  // the rest of a session that is closed
-  const Session& session = found->second;
+  Session& session = found->second;
   if (action.type == ActionType::kInfer && !action.range.ends()) ++cuts_;
+  if (session.visits.action == action.id) {
+    for (const auto& [row, order] : std::exchange(session.visits, {}).visits) {
+      const RequestId run = run_of(action.rows[row].request);
+      for (const VisitOrder::Input& input : order.inputs) {
+        for (const VisitOrder::Piece& piece : input.pieces) {
+          if (piece.slot) controller.take(visit_of(run, *piece.slot), action.id);
+        }
+      }
+    }
+  }
   if (!session.welcome || std::ranges::find(session.devices, action.device) == session.devices.end()) {
     return fail(fmt::format("action {} goes to a worker that does not have device {}", action.id.value(),
                             action.device.value()));

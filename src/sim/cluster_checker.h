@@ -11,7 +11,8 @@
 //               of it are open; no request's number comes twice; a ModelId means another
 //               model only after it has not been mentioned for ModelRegistry::kIdRest
 //
-//   held        no worker gives out a reference to outputs that it holds a second time
+//   held        no worker gives out a reference to outputs that it holds a second time; what a visit of a
+//               pipeline's stage made is released once, when no visit takes it and none will
 //
 // The nodes check the rest and call fail(): each request ends once, in time, with outputs of
 // its own version, inputs and action, be those inputs its own or outputs that are held; a
@@ -81,6 +82,7 @@ class ClusterChecker : public LinkTap {
     std::vector<DeviceId> devices;
     std::map<ModelId, Offered> offers;
     std::map<ModelId, ModelId> named;  // own ids, by name
+    Visits visits;                     // of the action that follows
 
     bool stays() const { return welcome && !leaving; }
   };

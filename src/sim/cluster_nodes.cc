@@ -56,14 +56,17 @@ struct SimulatedController::Process {
   Checker checker;
   ControllerService service;
   VirtualLinkLoop links;
+  std::unique_ptr<SimulatedScaler> scaler;
 };
 
 SimulatedController::SimulatedController(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
-                                         const Controller::PolicyFactory& make_policy, Duration clock_error)
+                                         const Controller::PolicyFactory& make_policy, Duration clock_error,
+                                         const MakeScaler& make_scaler)
     : SimulatedNode(world, "controller", clock),
       options_(options),
       make_policy_(make_policy),
-      clock_error_(clock_error) {}
+      clock_error_(clock_error),
+      make_scaler_(make_scaler) {}
 SimulatedController::~SimulatedController() = default;
 
 void SimulatedController::make_process() {
@@ -73,6 +76,21 @@ void SimulatedController::make_process() {
   controller.add_observer(world_.hash);
   controller.add_observer(world_.checker.add_controller(process.links.process()));
   process.links.listen(kPort);
+  if (!make_scaler_) return;
+  process.scaler = make_scaler_();
+  controller.add_observer(*process.scaler);
+  scale_later(process);
+}
+
+void SimulatedController::scale_later(Process& process) {
+  world_.loop.at(world_.loop.now() + SimulatedScaler::kInterval, [this, &process] {
+    if (!runs() || !scales_ || &process != processes_.back().get()) return;
+    process.links.post([this, &process] {
+      if (auto targets = process.scaler->step(now()))
+        process.service.scale(Autoscaler::kPipelines, *std::move(targets));
+    });
+    scale_later(process);
+  });
 }
 
 void SimulatedController::end_process() {}

@@ -28,6 +28,7 @@
 #include "sim/event_hash.h"
 #include "sim/executor_driver.h"
 #include "sim/node_clock.h"
+#include "sim/simulated_scaler.h"
 #include "sim/virtual_loop.h"
 #include "sim/virtual_network.h"
 #include "worker/worker.h"
@@ -88,13 +89,17 @@ class SimulatedNode {
 class SimulatedController : public SimulatedNode {
  public:
   static constexpr uint16_t kPort = 8100;
+  // `make_scaler`: empty: there is none.
   SimulatedController(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
-                      const Controller::PolicyFactory& make_policy, Duration clock_error);
+                      const Controller::PolicyFactory& make_policy, Duration clock_error,
+                      const MakeScaler& make_scaler = {});
   ~SimulatedController() override;
 
   // REQUIRES of the rest: it runs.
   ControllerService& service();
   size_t workers() const;
+  // What was wanted last stays.
+  void stop_scaling() { scales_ = false; }
 
  protected:
   VirtualLinkLoop& links() override;
@@ -103,9 +108,12 @@ class SimulatedController : public SimulatedNode {
 
  private:
   struct Process;
+  void scale_later(Process& process);
   const ControllerOptions options_;
   const Controller::PolicyFactory make_policy_;
   const Duration clock_error_;
+  const MakeScaler make_scaler_;
+  bool scales_ = true;
   std::vector<std::unique_ptr<Process>> processes_;  // the last one may run
 };
 
@@ -120,6 +128,8 @@ struct SimulatedWorkerOptions {
   SimulatedLanes lanes{};
   uint32_t contexts = 1;
   NoiseOptions noise;
+  // Pipelines visit stages for each element: models have all tensors of a SimulatedRow.
+  bool elements = false;
   uint64_t staging_bytes = 64 << 10;
   uint64_t held_bytes = 4 << 10;
   // What all versions of each model have in common.
@@ -171,6 +181,8 @@ class SimulatedWorker : public SimulatedNode {
 
 // The name of the pipeline of a simulation that has one.
 inline constexpr const char* kSimulatedPipeline = "pipeline";
+// Likewise of the one with stages that are visited for each element.
+inline constexpr const char* kSimulatedElementsPipeline = "elements";
 // Likewise of the task.
 inline constexpr const char* kSimulatedTask = "task";
 

@@ -29,6 +29,9 @@ constexpr Duration kAftermath = Duration::seconds(5);
 constexpr uint32_t kOperators = 20;
 // Of the requests that come when nothing goes wrong any more.
 constexpr Duration kProbeSlo = Duration::seconds(20);
+// Rows are larger where models have elements, and runs hold more of them.
+constexpr uint64_t kElementsStaging = 256 << 10;
+constexpr uint64_t kElementsHeld = 32 << 10;
 // Then nothing is in flight: outputs are waited for, and the last ones are on their way.
 constexpr Duration kRest = kClusterTimeouts.answer + Duration::seconds(2);
 
@@ -62,27 +65,38 @@ Result<std::map<std::string, ModelInfo>> make_models(const ClusterSimulationOpti
   return models;
 }
 
-// The stages are known to SimulatedFrontend, too, which checks what they compute. Their "y" is
-// a SimulatedOutput, of which element 1 is as good as drawn.
-Pipelines make_pipelines(const std::vector<std::string>& models) {
-  const std::string text = fmt::format(R"(
+// The inputs of a model from what one stage made, or from the first of several; with elements there are three.
+std::string inputs_from(const std::vector<std::string>& stages, bool elements) {
+  std::string inputs;
+  for (uint32_t tensor = 0; tensor < (elements ? kSimulatedTensors : 1); ++tensor) {
+    std::vector<std::string> sources;
+    for (const std::string& stage : stages)
+      sources.push_back(fmt::format("\"{}.{}\"", stage, kSimulatedOutputs[tensor]));
+    inputs += fmt::format("{}{} = [{}]", tensor == 0 ? "" : ", ", kSimulatedInputs[tensor], fmt::join(sources, ", "));
+  }
+  return inputs;
+}
+
+Pipelines::Pipeline make_pipeline(const std::vector<std::string>& models, bool elements) {
+  const std::string text = fmt::format(
+      R"(
 [[stage]]
 name = "first"
-model = "{}"
-inputs = {{ x = "x" }}
+model = "{0}"
+inputs = {{ {4} }}
 [[stage]]
 name = "second"
-model = "{}"
-inputs = {{ x = "first.y" }}
-when = [{{ output = "first.y", value = "element", element = 1, below = 9.2e18 }}]
+model = "{1}"
+inputs = {{ {5} }}
+when = [{{ output = "first.y", value = "element", element = 1, below = {7} }}]
 [[stage]]
 name = "third"
-model = "{}"
-inputs = {{ x = ["second.y", "first.y"] }}
+model = "{2}"
+inputs = {{ {6} }}
 [[stage]]
 name = "fourth"
-model = "{}"
-inputs = {{ x = "first.y" }}
+model = "{3}"
+inputs = {{ {5} }}
 [[output]]
 name = "first"
 from = "first.y"
@@ -97,8 +111,68 @@ from = "third.y"
 name = "fourth"
 from = "fourth.y"
 )",
-                                       models[0], models[1], models[2], models[3]);
-  return {{{{}, kSimulatedPipeline, lines_of(text)}}};
+      models[0], models[1], models[2], models[3], elements ? R"(x = "x", all = "all", n = "n")" : R"(x = "x")",
+      inputs_from({"first"}, elements), inputs_from({"second", "first"}, elements), kSimulatedLimit);
+  return {{}, kSimulatedPipeline, lines_of(text)};
+}
+
+Pipelines::Pipeline make_elements_pipeline(const std::vector<std::string>& models) {
+  const std::string text = fmt::format(
+      R"(
+[[stage]]
+name = "detect"
+model = "{0}"
+inputs = {{ x = "x", all = "all", n = "n" }}
+[[stage]]
+name = "crop"
+model = "{1}"
+for_each = {{ count = "detect.count", at_most = {4} }}
+inputs = {{ x = "detect.parts[]", all = "detect.parts", n = "n" }}
+[[stage]]
+name = "mark"
+model = "{2}"
+for_each = {{ count = "detect.count", at_most = {4} }}
+inputs = {{ x = "all[]", all = "all", n = "detect.count" }}
+[[stage]]
+name = "classify"
+model = "{3}"
+for_each = {{ count = "detect.count", at_most = {4} }}
+inputs = {{ x = "crop.y[]", all = "crop.parts[]", n = "crop.count[]" }}
+when = [{{ output = "detect.y", value = "element", element = 1, below = {5} }}]
+[[stage]]
+name = "join"
+model = "{0}"
+inputs = {{ x = "detect.y", all = ["classify.y", "crop.y"], n = "n" }}
+[[output]]
+name = "detect"
+from = "detect.y"
+[[output]]
+name = "crop"
+from = "crop.y"
+[[output]]
+name = "crop_parts"
+from = "crop.parts"
+[[output]]
+name = "mark"
+from = "mark.y"
+[[output]]
+name = "classify"
+from = "classify.y"
+fill = 0
+[[output]]
+name = "join"
+from = "join.y"
+)",
+      models[0], models[1], models[2], models[3], kSimulatedElements, kSimulatedLimit);
+  return {{}, kSimulatedElementsPipeline, lines_of(text)};
+}
+
+Pipelines make_pipelines(const ClusterSimulationOptions& options, const std::vector<std::string>& models) {
+  const bool elements = options.elements_share > 0;
+  Pipelines pipelines;  // by name
+  if (elements) pipelines.pipelines.push_back(make_elements_pipeline(models));
+  if (options.pipeline_share > 0) pipelines.pipelines.push_back(make_pipeline(models, elements));
+  return pipelines;
 }
 
 Tasks make_tasks(const std::vector<std::string>& models) {
@@ -125,16 +199,20 @@ class ClusterSimulation {
         arrivals_(std::move(arrivals)) {
     const std::string controller = address("controller", SimulatedController::kPort);
     controller_ = std::make_unique<SimulatedController>(world_, draw_clock(), options.controller, options.make_policy,
-                                                        Duration::seconds(2));
+                                                        Duration::seconds(2), options.make_scaler);
     const SimulatedWorkerOptions worker{
         .page_count = static_cast<uint32_t>(options.page_cache_bytes / options.page_bytes),
         .lanes = options.lanes,
         .contexts = options.contexts,
         .noise = options.noise,
+        .elements = options.elements_share > 0,
+        .staging_bytes = options.elements_share > 0 ? kElementsStaging : SimulatedWorkerOptions().staging_bytes,
+        .held_bytes = options.elements_share > 0 ? kElementsHeld : SimulatedWorkerOptions().held_bytes,
         .models = std::move(models),
-        .pipelines = options.pipeline_share > 0 ? make_pipelines(names_) : Pipelines(),
+        .pipelines = make_pipelines(options, names_),
         .tasks = options.task_share > 0 ? make_tasks(names_) : Tasks(),
         .controller = controller};
+    pipelines_ = worker.pipelines.pipelines.size();
     for (uint32_t i = 0; i < options.workers; ++i) {
       workers_.push_back(
           std::make_unique<SimulatedWorker>(world_, fmt::format("worker-{}", i), draw_clock(), worker, random_.next()));
@@ -201,10 +279,12 @@ class ClusterSimulation {
     const uint64_t tag = open_.size();
     open_.push_back(arrival);
     const bool is_run = options_.pipeline_share > 0 && random_.uniform() < options_.pipeline_share;
-    const bool is_task = !is_run && options_.task_share > 0 && random_.uniform() < options_.task_share;
-    frontend.ask(is_run    ? kSimulatedPipeline
-                 : is_task ? kSimulatedTask
-                           : names_[arrival.model],
+    const bool has_elements = !is_run && options_.elements_share > 0 && random_.uniform() < options_.elements_share;
+    const bool is_task = !is_run && !has_elements && options_.task_share > 0 && random_.uniform() < options_.task_share;
+    frontend.ask(is_run         ? kSimulatedPipeline
+                 : has_elements ? kSimulatedElementsPipeline
+                 : is_task      ? kSimulatedTask
+                                : names_[arrival.model],
                  arrival.slo, tag, [this](uint64_t over, const std::string&) { follow(open_[over]); });
   }
   void follow(const Arrival& over) {
@@ -314,7 +394,7 @@ class ClusterSimulation {
     for (const auto& frontend : frontends_) {
       if (frontend->shown() != versions_)
         return fmt::format("{} does not show the models as they are", frontend->name());
-      if (frontend->shown(EntryRole::kPipeline).size() != (options_.pipeline_share > 0 ? 1 : 0)) {
+      if (frontend->shown(EntryRole::kPipeline).size() != pipelines_) {
         return fmt::format("{} does not show the pipelines as they are", frontend->name());
       }
       if (frontend->shown(EntryRole::kTask).size() != (options_.task_share > 0 ? 1 : 0)) {
@@ -345,6 +425,7 @@ class ClusterSimulation {
       frontend->stop_cancelling();
       std::vector<std::string> names = names_;
       if (options_.pipeline_share > 0) names.emplace_back(kSimulatedPipeline);
+      if (options_.elements_share > 0) names.emplace_back(kSimulatedElementsPipeline);
       if (options_.task_share > 0) names.emplace_back(kSimulatedTask);
       for (const std::string& name : names) {
         ++expected;
@@ -364,6 +445,7 @@ class ClusterSimulation {
   }
   void rest() {
     if (!checker_.ok()) return;
+    controller_->stop_scaling();
     events_ += run_until(loop_.now() + kRest);
     Controller& controller = controller_->service().controller();
     checker_.require(controller.queued() == 0, "a request is left in the controller");
@@ -430,6 +512,7 @@ class ClusterSimulation {
   std::vector<SimulatedNode*> nodes_;
   ModelVersions versions_;       // what the folders are to hold; 0: not there
   ModelVersions last_versions_;  // the largest so far
+  size_t pipelines_ = 0;         // that are to be shown
   std::vector<ClusterFault> faults_;
   std::vector<Arrival> open_;  // by tag
   std::optional<Arrival> pending_;
@@ -444,11 +527,13 @@ Result<ClusterSimulationReport> simulate_cluster(const ClusterSimulationOptions&
   if (options.workers == 0 || options.frontends == 0) {
     return Status::invalid_argument("workers and frontends must be above 0");
   }
-  if (options.pipeline_share > 0 && workload.model_names().size() < 4) {
-    return Status::invalid_argument("the pipeline needs four models");
+  if ((options.pipeline_share > 0 || options.elements_share > 0) && workload.model_names().size() < 4) {
+    return Status::invalid_argument(
+        fmt::format("runs of pipelines need four models, and there are {}", workload.model_names().size()));
   }
   if (options.task_share > 0 && workload.model_names().size() < 2) {
-    return Status::invalid_argument("the task needs two models");
+    return Status::invalid_argument(
+        fmt::format("calls of tasks need two models, and there are {}", workload.model_names().size()));
   }
   FOLIOT_ASSIGN_OR_RETURN(auto models, make_models(options, workload, profiles));
   FOLIOT_ASSIGN_OR_RETURN(WorkloadArrivals arrivals, WorkloadArrivals::make(workload, options.seed));

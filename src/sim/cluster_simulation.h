@@ -21,6 +21,7 @@
 #include "sim/cluster_fault.h"
 #include "sim/cluster_nodes.h"
 #include "sim/simulated_device.h"
+#include "sim/simulated_scaler.h"
 #include "sim/virtual_network.h"
 #include "workload/profile_table.h"
 #include "workload/workload.h"
@@ -51,9 +52,16 @@ struct ClusterSimulationOptions {
   // that half of the runs visit, a third that takes the second's outputs or else the first's, and
   // a fourth beside them.
   double pipeline_share = 0;
+  // So many of the others are runs of another one, again over the first four models: a stage that counts up to four
+  // elements, two that are visited for each of them, a third that half of the runs visit, on what the first of these
+  // computed for the same element, and a last one that takes what was computed for all of them. One run in a
+  // hundred counts more elements than there may be.
+  double elements_share = 0;
   // So many of the others are calls of a task whose variants are the first two models, of one row to three, of which
   // half ask for the second's accuracy.
   double task_share = 0;
+
+  MakeScaler make_scaler{};  // of the models of pipelines; empty: there is none
 
   Duration duration = Duration::seconds(8);
   RandomClusterFaults faults;

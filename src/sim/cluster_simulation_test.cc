@@ -8,7 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/fake_duration_model.h"
 #include "policies/foliot/foliot_policy.h"
@@ -107,6 +110,70 @@ TEST(ClusterSimulationTest, RunsOfPipelinesEndOnceWhateverGoesWrong) {
     runs.pipeline_share = 0.5;
     run(runs);
   }
+}
+
+ClusterSimulationOptions with_elements(uint64_t seed, uint32_t faults) {
+  ClusterSimulationOptions result = options(seed, faults);
+  result.elements_share = 0.5;
+  return result;
+}
+
+// Some runs count more elements than there may be, and are refused for that; all others are served.
+TEST(ClusterSimulationTest, ServesRunsWithElements) {
+  ClusterSimulationOptions quiet = with_elements(1, 0);
+  quiet.frontend.cancelled = 0;
+  quiet.page_cache_bytes = uint64_t{28} * (16 << 20);  // all four models
+  const ClusterTally requests = run(quiet, 50).requests;
+  EXPECT_GT(requests.submitted, 300u);
+  const uint64_t wrong = requests.refused[static_cast<size_t>(Refusal::kModelError)];
+  EXPECT_GT(wrong, 0u);
+  EXPECT_GT(requests.served + wrong, requests.submitted * 95 / 100);
+  EXPECT_EQ(requests.refused[static_cast<size_t>(Refusal::kWorkerLost)], 0u);
+}
+
+// FOLIOT_ELEMENT_CLUSTER_SEEDS: how many seeds.
+TEST(ClusterSimulationTest, ElementsAreVisitedOnceEachWhateverGoesWrong) {
+  const char* seeds = std::getenv("FOLIOT_ELEMENT_CLUSTER_SEEDS");
+  const uint64_t count = seeds == nullptr ? 40 : std::stoull(seeds);
+  for (uint64_t seed = 1; seed <= count && !HasFailure(); ++seed) {
+    ClusterSimulationOptions runs = with_elements(seed, kFaults);
+    if (seed % 2 == 0) runs.pipeline_share = 0.3;
+    if (seed % 3 == 0) runs.frontend.two_steps = 0.3;
+    run(runs);
+  }
+}
+
+// Wants more copies with each look, of one model after the other, up to one for each device and beyond.
+class RisingTargets : public SimulatedScaler {
+ public:
+  explicit RisingTargets(uint64_t& steps) : steps_(steps) {}
+  std::optional<Targets> step(TimePoint /*now*/) override {
+    if (models_.empty()) return std::nullopt;
+    const ModelId model = models_[steps_++ % models_.size()];
+    targets_.models[model].copies_least = static_cast<uint32_t>(steps_ % 5);
+    return targets_;
+  }
+  void on_pipeline(const PipelineInfo& pipeline) override {
+    models_.clear();
+    targets_.models.clear();
+    for (const PipelineStage& stage : pipeline.stages) models_.push_back(stage.model->id);
+  }
+
+ private:
+  uint64_t& steps_;
+  std::vector<ModelId> models_;
+  Targets targets_;
+};
+
+TEST(ClusterSimulationTest, TargetsOfPipelinesKeepPromisesWhateverGoesWrong) {
+  uint64_t steps = 0;
+  for (uint64_t seed = 1; seed <= 10 && !HasFailure(); ++seed) {
+    ClusterSimulationOptions scaled = with_elements(seed, kFaults);
+    scaled.page_cache_bytes = uint64_t{28} * (16 << 20);  // all four models: no target keeps a model out for good
+    scaled.make_scaler = [&] { return std::make_unique<RisingTargets>(steps); };
+    run(scaled);
+  }
+  EXPECT_GT(steps, 500u);
 }
 
 ClusterSimulationOptions with_tasks(uint64_t seed, uint32_t faults) {

@@ -1,6 +1,6 @@
 #include "sim/computing_device.h"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -10,15 +10,16 @@ namespace foliot {
 
 uint64_t content_hash(const ModelInfo& model) { return hash64(std::as_bytes(std::span(model.content))); }
 
-uint64_t input_hash(const SimulatedInput& input) { return hash64(std::as_bytes(std::span(input))); }
-
-std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id) {
+std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id,
+                                                   bool elements) {
   auto result = std::make_shared<ModelInfo>(model);
   result->id = id;
   result->version = std::to_string((version + 1) / 2);
   result->content = model.name + " " + std::to_string(version);
-  result->inputs = {{"x", DataType::kUint64, {sizeof(SimulatedInput) / 8}, {""}}};
-  result->outputs = {{"y", DataType::kUint64, {sizeof(SimulatedOutput) / 8}, {""}}};
+  for (uint32_t tensor = 0; tensor < (elements ? kSimulatedTensors : 1); ++tensor) {
+    result->inputs.push_back(simulated_tensor(kSimulatedInputs[tensor], tensor));
+    result->outputs.push_back(simulated_tensor(kSimulatedOutputs[tensor], tensor));
+  }
   return result;
 }
 
@@ -26,11 +27,13 @@ uint64_t version_of(const ModelInfo& model) { return std::stoull(model.content.s
 
 Result<WorkerModel> ComputingDevice::add(const EngineModel& model) {
   contents_[model.info->id] = content_hash(*model.info);
+  tensors_[model.info->id] = static_cast<uint32_t>(model.info->inputs.size());
   return SimulatedDevice::add(model);
 }
 
 void ComputingDevice::remove(ModelId model) {
   contents_.erase(model);
+  tensors_.erase(model);
   SimulatedDevice::remove(model);
 }
 
@@ -58,26 +61,31 @@ Status ComputingDevice::run(const InferWork& work) {
 }
 
 void ComputingDevice::input(const InferWork& work) {
-  std::vector<SimulatedInput>& rows = inputs_[work.input_offset];
+  std::vector<SimulatedRow>& rows = inputs_[work.input_offset];
   rows.clear();
   for (const BatchRows::Row& row : work.action.rows) {
-    const std::span<const std::byte> input = payloads_.input(row.payload, 0);
-    SimulatedInput& words = rows.emplace_back();
-    FOLIOT_CHECK(input.size() == sizeof(words));
-    std::memcpy(&words, input.data(), sizeof(words));
+    SimulatedRow& words = rows.emplace_back();
+    for (uint32_t tensor = 0; tensor < tensors_.at(work.action.model); ++tensor) {
+      const std::span<const std::byte> input = payloads_.input(row.payload, tensor);
+      const std::span<std::byte> place = words.bytes(tensor);
+      FOLIOT_CHECK(input.size() == place.size());
+      std::ranges::copy(input, place.begin());
+    }
   }
 }
 
 void ComputingDevice::output(const InferWork& work) {
-  SimulatedOutput output{.content = executed_.at(work.action.id), .input = 0, .action = work.action.id.value()};
+  const uint64_t content = executed_.at(work.action.id);
   executed_.erase(work.action.id);
-  const std::vector<SimulatedInput>& inputs = inputs_.at(work.input_offset);
+  const std::vector<SimulatedRow>& inputs = inputs_.at(work.input_offset);
+  const uint32_t tensors = tensors_.at(work.action.model);
   for (uint32_t i = 0; i < work.action.rows.size(); ++i) {
-    const BatchRows::Row& row = work.action.rows[i];
-    output.input = input_hash(inputs.at(i));
-    const std::span<std::byte> place = payloads_.output(row.payload, 0);
-    FOLIOT_CHECK(place.size() == sizeof(output));
-    std::memcpy(place.data(), &output, sizeof(output));
+    SimulatedRow output = simulated_output(content, inputs.at(i).hash(tensors), work.action.id.value());
+    for (uint32_t tensor = 0; tensor < tensors; ++tensor) {
+      const std::span<std::byte> place = payloads_.output(work.action.rows[i].payload, tensor);
+      FOLIOT_CHECK(place.size() == output.bytes(tensor).size());
+      std::ranges::copy(output.bytes(tensor), place.begin());
+    }
   }
   finish_rows(payloads_, work);
 }

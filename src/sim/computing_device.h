@@ -4,7 +4,6 @@
 #ifndef FOLIOT_SIM_COMPUTING_DEVICE_H_
 #define FOLIOT_SIM_COMPUTING_DEVICE_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,27 +13,16 @@
 
 #include "core/payload.h"
 #include "sim/simulated_device.h"
+#include "sim/simulated_row.h"
 
 namespace foliot {
 
-// What a row's input and output hold. Models of a simulated cluster have one of each, and
-// the output of one can be the input of another.
-using SimulatedInput = std::array<uint64_t, 3>;
-struct SimulatedOutput {
-  uint64_t content = 0;  // content_hash() of the model
-  uint64_t input = 0;    // input_hash()
-  uint64_t action = 0;
-
-  bool operator==(const SimulatedOutput&) const = default;
-};
-static_assert(sizeof(SimulatedInput) == sizeof(SimulatedOutput));
-
-uint64_t input_hash(const SimulatedInput& input);
-
 uint64_t content_hash(const ModelInfo& model);
-// This version of the model, with inputs and outputs as above. As with real models, two with
-// one label (ModelInfo::version) may differ: only the content says which it is.
-std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id);
+// This version of the model, whose inputs and outputs are the tensors of a SimulatedRow: with elements all of them,
+// else the first. As with real models, two with one label (ModelInfo::version) may differ: only the content says
+// which it is.
+std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id,
+                                                   bool elements = false);
 // REQUIRES: it is a simulated version.
 uint64_t version_of(const ModelInfo& model);
 
@@ -58,10 +46,11 @@ class ComputingDevice : public SimulatedDevice {
  private:
   PayloadStore& payloads_;
   std::map<ModelId, uint64_t> contents_;
+  std::map<ModelId, uint32_t> tensors_;  // of its inputs, and of its outputs
   std::map<ModelId, uint64_t> held_;
   std::map<ActionId, uint64_t> executed_;  // of what content, until OUTPUT
   // By the place of the batch in the io cache: of its rows, until another batch has it.
-  std::map<uint64_t, std::vector<SimulatedInput>> inputs_;
+  std::map<uint64_t, std::vector<SimulatedRow>> inputs_;
 };
 
 }  // namespace foliot

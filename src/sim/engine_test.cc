@@ -1,7 +1,7 @@
 // The simulator's engines keep the contract of engines.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <memory>
 
 #include "sim/computing_device.h"
@@ -41,11 +41,10 @@ class ComputingSubject : public EngineSubject {
   EngineModel model(ModelId id, uint32_t variant) override { return engine_model(id, variant); }
   bool compute(const EngineModel& model, const Action& action, std::span<const std::byte> input,
                std::span<std::byte> output) override {
-    SimulatedOutput expected{.content = content_hash(*model.info), .input = 0, .action = action.id.value()};
-    SimulatedInput words;
-    std::memcpy(&words, input.data(), sizeof(words));
-    expected.input = input_hash(words);
-    std::memcpy(output.data(), &expected, sizeof(expected));
+    SimulatedRow words;
+    std::ranges::copy(input, words.bytes(0).begin());
+    const SimulatedRow expected = simulated_output(content_hash(*model.info), words.hash(1), action.id.value());
+    std::ranges::copy(expected.bytes(0), output.begin());
     return true;
   }
   bool is_threaded() const override { return false; }

@@ -2,14 +2,17 @@
 // stands, and payloads of a few bytes.
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "core/stage_slots.h"
 #include "core/stage_visit.h"
 #include "core/task_info.h"
 #include "sim/cluster_nodes.h"
+#include "sim/simulated_run.h"
 #include "transport/peer_clock.h"
 
 namespace foliot {
@@ -22,7 +25,7 @@ constexpr Duration kOverdueMax = PeerClock::kSilenceMax * 2;
 // What a worker holds as the input of a second step.
 struct FirstStep {
   PayloadReference held;
-  SimulatedInput input{};
+  SimulatedRow input{};
 };
 
 }  // namespace
@@ -44,12 +47,10 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     uint64_t content = 0;  // of the version that was asked for
     uint64_t tag = 0;
     OnEnd on_end;
-    SimulatedInput input{};
-    SimulatedOutput output{};
-    // Of a run: by stage, what came, and whether it counts.
+    SimulatedRow input{};
+    SimulatedRow output{};
     std::shared_ptr<const ModelInfo> info;
-    std::array<SimulatedOutput, 4> stages{};
-    std::array<bool, 4> visited{};
+    ReceivedRun run{};                     // of a pipeline
     std::shared_ptr<const TaskInfo> task;  // of a row of a task's call
   };
   bool submit(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end, const FirstStep& first = {}) {
@@ -73,19 +74,17 @@ struct SimulatedFrontend::Process : private RequestOrigin {
                           .consumers = consumers,
                           .arrival = now,
                           .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo};
+    const SimulatedRow own = draw_input(request.id, entry->info->inputs.size());
     Payload& payload = payloads[place];
-    const SimulatedInput own{node.random_.next(), request.id.value(), 0};
-    payload = {true,
-               request,
-               content_hash(*entry->info),
-               tag,
-               on_end,
-               first.held ? first.input : own,
-               {},
-               pipeline == nullptr ? nullptr : entry->info,
-               {},
-               {},
-               {}};
+    payload = {};
+    payload.used = true;
+    payload.request = request;
+    payload.content = content_hash(*entry->info);
+    payload.tag = tag;
+    payload.on_end = on_end;
+    payload.input = first.held ? first.input : own;
+    payload.info = entry->info;
+    if (pipeline != nullptr) payload.run.visits.resize(StageSlots(*pipeline).size());
     return send(request);
   }
   // The client's call ends with its first row.
@@ -114,11 +113,18 @@ struct SimulatedFrontend::Process : private RequestOrigin {
       payload.request = request;
       payload.tag = tag;
       if (row == 0) payload.on_end = on_end;
-      payload.input = request.input ? first.input : SimulatedInput{node.random_.next(), request.id.value(), 0};
+      payload.info = task->variants.front().model;
+      payload.input = request.input ? first.input : draw_input(request.id, payload.info->inputs.size());
       payload.task = task;
       send(request);
     }
     return true;
+  }
+  SimulatedRow draw_input(RequestId request, size_t tensors) {
+    SimulatedRow input{{node.random_.next(), request.value(), 0}};
+    for (size_t i = SimulatedRow::kWords; tensors > 1 && i < input.words.size(); ++i)
+      input.words[i] = node.random_.next();
+    return input;
   }
   bool send(const Request& request) {
     const bool labelled = node.random_.uniform() < node.options_.labelled;
@@ -142,6 +148,7 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     Payload& payload = payloads[place];
     checker.require(completion.arrival == payload.request.arrival, "a request ends as another");
     if (completion.served()) check_answer(payload, completion);
+    if (completion.refusal == Refusal::kModelError) check_model_error(payload);
     ClusterTally& tally = node.tally_;
     completion.served() ? ++tally.served : ++tally.refused[static_cast<size_t>(completion.refusal)];
     node.world_.hash.on_completion(completion, node.now());
@@ -149,15 +156,14 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     free.push_back(static_cast<uint32_t>(place));
     if (completion.outputs) return take_second_step(over, completion);
     if (!over.on_end) return;
-    over.on_end(over.tag, completion.served() ? std::string()
-                                              : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
+    const bool as_expected = completion.served() || completion.refusal == Refusal::kModelError;
+    over.on_end(over.tag,
+                as_expected ? std::string() : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
   }
   // The client's call ends with its first consumer. Those that cannot be submitted are
   // released.
   void take_second_step(const Payload& over, const Completion& completion) {
-    const SimulatedOutput made{over.content, input_hash(over.input), completion.action.value()};
-    FirstStep first{completion.outputs, {}};
-    std::memcpy(&first.input, &made, sizeof(made));
+    const FirstStep first{completion.outputs, made_of(over, over.content, completion.action)};
     const Request& request = over.request;
     const Duration slo = request.best_effort() ? Duration::max() : request.deadline - request.arrival;
     uint16_t left = request.consumers;
@@ -175,11 +181,20 @@ struct SimulatedFrontend::Process : private RequestOrigin {
                     "outputs are held without consumers, or not held for them");
     if (completion.outputs) return;
     checker.require(node.now() <= payload.request.deadline, "an answer after its deadline counts as served");
-    if (payload.info != nullptr) return check_run(payload, completion);
+    if (payload.info->pipeline != nullptr) return check_run(payload, completion);
     const uint64_t content = payload.task == nullptr ? payload.content : content_of_variant(payload, completion);
-    checker.require(payload.output.content == content, "an answer is of another version than was asked for");
-    checker.require(payload.output.input == input_hash(payload.input), "an answer is of another request's inputs");
-    checker.require(payload.output.action == completion.action.value(), "an answer has another action's outputs");
+    const SimulatedRow made = made_of(payload, content, completion.action);
+    checker.require(payload.output.content() == content, "an answer is of another version than was asked for");
+    checker.require(payload.output.input() == made.input(), "an answer is of another request's inputs");
+    checker.require(payload.output.action() == made.action(), "an answer has another action's outputs");
+    for (uint32_t tensor = 1; tensor < payload.info->outputs.size(); ++tensor) {
+      checker.require(std::ranges::equal(payload.output.bytes(tensor), made.bytes(tensor)),
+                      "an answer has other elements than its action made");
+    }
+  }
+  static SimulatedRow made_of(const Payload& payload, uint64_t content, ActionId action) {
+    return simulated_output(content, payload.input.hash(static_cast<uint32_t>(payload.info->inputs.size())),
+                            action.value());
   }
   // It is as accurate as was asked, and the same for all rows of the call.
   uint64_t content_of_variant(const Payload& payload, const Completion& completion) {
@@ -195,44 +210,38 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     checker.require(chosen == completion.model, "rows of one call have several variants");
     return content_hash(*variant->model);
   }
-  // Each stage was computed once, by the version of its model that the run began with, on what the
-  // stages before it computed; the second was visited if its condition held.
   void check_run(const Payload& payload, const Completion& completion) {
-    ClusterChecker& checker = node.world_.checker;
-    const auto as_input = [](const SimulatedOutput& output) {
-      SimulatedInput input;
-      std::memcpy(&input, &output, sizeof(input));
-      return input;
-    };
-    const auto& [first, second, third, fourth] = payload.stages;
-    const auto& visited = payload.visited;
-    checker.require(visited[0] && visited[2] && visited[3], "a run is served without a stage");
-    checker.require(visited[1] == (static_cast<double>(first.input) < 9.2e18), "a condition was not kept");
-    checker.require(first.input == input_hash(payload.input), "a stage was computed on another run's inputs");
-    checker.require(!visited[1] || second.input == input_hash(as_input(first)), "the second stage has other inputs");
-    checker.require(third.input == input_hash(as_input(visited[1] ? second : first)),
-                    "the third stage has other inputs");
-    checker.require(fourth.input == input_hash(as_input(first)), "the fourth stage has other inputs");
+    std::map<uint32_t, ActionId> actions;
     for (const Completion::VisitAnswer& answer : completion.visits) {
-      const SimulatedOutput& made = payload.stages.at(answer.slot);
-      checker.require(visited.at(answer.slot), "a stage counts that was not visited");
-      checker.require(made.action == answer.action.value(), "a stage has another action's outputs");
-      checker.require(made.content == content_hash(*payload.info->pipeline->stages[answer.slot].model),
-                      "a stage is of another version than the run began with");
+      node.world_.checker.require(actions.emplace(answer.slot, answer.action).second, "a visit counts twice");
     }
+    const std::string wrong = check_simulated_run(*payload.info, payload.input, actions, payload.run);
+    if (!wrong.empty()) node.world_.checker.fail(wrong);
   }
-  std::span<const std::byte> input(PayloadHandle payload, uint32_t /*index*/) override {
-    return std::as_bytes(std::span(payloads.at(payload.value()).input));
+  // A simulated model fails in no other way.
+  void check_model_error(const Payload& payload) {
+    const bool is_run = payload.info != nullptr && payload.info->pipeline != nullptr;
+    node.world_.checker.require(is_run && counts_too_many(*payload.info, payload.input),
+                                "a request is refused for a model's error that there was not");
+  }
+  std::span<const std::byte> input(PayloadHandle handle, uint32_t index) override {
+    const Payload& payload = payloads.at(handle.value());
+    const bool is_run = payload.info->pipeline != nullptr;
+    return payload.input.bytes(is_run ? simulated_input(*payload.info, index) : index);
   }
   VisitReading finish(PayloadHandle visit) override {
-    payloads.at(run_of(visit).value()).visited.at(*visit_slot(visit)) = true;
+    ++visit_at(visit).ends;
     return {};
   }
-  std::span<std::byte> output(PayloadHandle payload, uint32_t /*index*/) override {
-    if (const std::optional<uint32_t> stage = visit_slot(payload)) {
-      return std::as_writable_bytes(std::span(&payloads.at(run_of(payload).value()).stages.at(*stage), 1));
-    }
-    return std::as_writable_bytes(std::span(&payloads.at(payload.value()).output, 1));
+  void finish_empty(PayloadHandle run, uint32_t stage) override {
+    payloads.at(run.value()).run.empty_stages.push_back(stage);
+  }
+  std::span<std::byte> output(PayloadHandle payload, uint32_t index) override {
+    if (visit_slot(payload)) return visit_at(payload).outputs.bytes(index);
+    return payloads.at(payload.value()).output.bytes(index);
+  }
+  ReceivedRun::Visit& visit_at(PayloadHandle visit) {
+    return payloads.at(run_of(visit).value()).run.visits.at(*visit_slot(visit));
   }
 
   // None waits long after its deadline.

@@ -70,7 +70,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
       served.erase(found);
     } else {
       const ModelId id = take_id();
-      const auto info = simulated_version(node.options_.models.at(name), version, id);
+      const auto info = simulated_version(node.options_.models.at(name), version, id, node.options_.elements);
       FOLIOT_CHECK(link.check(*info).ok());
       worker.add_model(device.add({info}).value());
       link.add_model(info);

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "config/price_file.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
+#include "experiments/tuned_pipelines.h"
 #include "pipeline/pipeline_file.h"
 #include "planning/logged_workload.h"
 #include "policies/registry.h"
@@ -43,6 +45,12 @@ void read_links(TomlReader& reader, std::optional<ClusterSimulationOptions>& lin
   reader.whole("requests_in_flight_max", links->frontend.requests_max, 1, 65536);
   reader.share("cancelled", links->frontend.cancelled);
   reader.share("two_steps", links->frontend.two_steps);
+  reader.share("runs", links->pipeline_share);
+  reader.share("element_runs", links->elements_share);
+  reader.share("task_calls", links->task_share);
+  double tuned_for = 0;
+  reader.not_negative("tuned_for", tuned_for);
+  if (tuned_for > 0) links->make_scaler = [tuned_for] { return std::make_unique<TunedPipelines>(tuned_for); };
   reader.duration("clock_offset", links->clock_offset);
   reader.whole("clock_drift_ppm", links->clock_drift_per_million, 0, 10'000);
   reader.duration("settle_max", links->settle_max);
@@ -267,6 +275,7 @@ Status read_log(TomlReader& reader, const SimulatedLog& from, SimulationFile& to
                           read_logged_workload(log, pipelines, to.options.page_bytes, from.folder.string()));
   to.workload = std::move(logged.workload);
   to.profiles = std::move(logged.profiles);
+  to.options.noise.exec_factors = std::move(logged.exec_factors);
   if (!reader.has("duration")) to.options.duration = logged.length;
   return Status();
 }
