@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/random.h"
+#include "cluster/test_peer.h"
 
 namespace foliot {
 namespace {
