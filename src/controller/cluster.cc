@@ -76,6 +76,14 @@ void Cluster::apply_target(uint32_t model) {
     kind.batch_sizes[model] = {sizes.begin(), end};
   }
   first_able_[model] = find_first_able(ModelId(model), target);
+  target.copies_least > 0 ? required_.insert(model) : required_.erase(model);
+}
+
+bool Cluster::lacks_required_model() const {
+  for (auto id = required_.next(0); id; id = required_.next(*id + 1)) {
+    if (held[*id] == 0 && first_able_[*id]) return true;
+  }
+  return false;
 }
 
 // ---- Devices and models ----

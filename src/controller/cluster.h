@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bit_set.h"
 #include "base/check.h"
 #include "base/time.h"
 #include "controller/device_model.h"
@@ -105,10 +106,12 @@ struct Cluster {
     return may_place(device_id, model_id) && held[model_id.value()] < target(model_id).copies_most &&
            load_back_off.may_load(device_id, model_id, now) && !device(device_id).set_aside(model_id);
   }
-  // False where the target requires all copies that are loaded: an UNLOAD is turned down.
+  // False where the target requires all copies that are loaded: an UNLOAD is turned down. A second copy is not
+  // required while another model that a target requires has none.
   bool may_evict(ModelId model_id) const {
     const uint32_t least = target(model_id).copies_least;
-    return least == 0 || copies[model_id.value()] > least;
+    const uint32_t loaded = copies[model_id.value()];
+    return least == 0 || loaded > least || (loaded > 1 && lacks_required_model());
   }
   // True where an INFER could be sent now: the model is loaded or is loading.
   bool placed(DeviceId device_id, ModelId model_id) const {
@@ -158,6 +161,8 @@ struct Cluster {
   static bool allows(const ModelTarget& target, const Kind& kind, uint32_t model);
   std::optional<DeviceId> find_first_able(ModelId model_id, const ModelTarget& target) const;
   void apply_target(uint32_t model);
+  // Some model whose target requires a copy has none, and a device could have it.
+  bool lacks_required_model() const;
   void resize(Kind& kind) const;
   std::vector<KindId> intern_kinds_of(const ModelInfo& model);
   void put_model(std::shared_ptr<const ModelInfo> model, std::span<const KindId> kinds);
@@ -165,6 +170,7 @@ struct Cluster {
   std::vector<Kind> kinds_;                          // by KindId
   std::vector<bool> withdrawn_;                      // by ModelId
   std::vector<ModelTarget> targets_;                 // by ModelId
+  BitSet required_;                                  // models whose target requires a copy
   std::vector<std::optional<DeviceId>> first_able_;  // by ModelId
   std::unique_ptr<DurationModel> durations_;
 };

@@ -370,6 +370,19 @@ TEST_F(ControllerTest, TurnsDownWhatIsAgainstTargets) {
   EXPECT_EQ(infer({RequestId(1)}, 0, 1, 1), Verdict::kAccepted);
 }
 
+TEST_F(ControllerTest, ASecondCopyGoesForAModelThatHasNone) {
+  controller_->add_device(4, at(0));
+  controller_->add_device(4, at(0));
+  ASSERT_TRUE(
+      controller_->set_targets({{{ModelId(0), {.copies_least = 2}}, {ModelId(1), {.copies_least = 1}}}}, at(0)).ok());
+  load_model(0, 0);
+  EXPECT_EQ(unload(0), Verdict::kAgainstTargets) << "a first one stays";
+  load_model(0, 1);
+  EXPECT_TRUE(controller_->cluster().may_evict(ModelId(0)));
+  ASSERT_EQ(load(1, 2), Verdict::kAccepted);
+  EXPECT_EQ(unload(0), Verdict::kAgainstTargets) << "the other model is on its way";
+}
+
 TEST_F(ControllerTest, ARetiredCopyGetsNoWorkAndGoesOnceItHasNoneLeft) {
   request(1);
   request(2);

@@ -17,7 +17,7 @@ ClusterSimulationReport run(uint64_t seed, uint32_t faults, const MakeScaler& ma
                                    .make_policy = find_policy("foliot")->make,
                                    .controller = {},
                                    .seed = seed,
-                                   .page_cache_bytes = uint64_t{28} * (16 << 20)};  // all four models
+                                   .page_cache_bytes = uint64_t{24} * (16 << 20)};  // three of the four models
   options.controller.health = FailureDetectorOptions{.back_off_max = Duration::seconds(8)};
   options.pipeline_share = 0.3;
   options.elements_share = 0.4;
