@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -40,10 +41,16 @@ constexpr bool kSanitized = false;
 
 std::string because(std::string_view what, int error) { return fmt::format("{}: {}", what, error_text(error)); }
 
+// A tighter limit stays: without a privilege (CAP_SYS_RESOURCE) it cannot be raised.
 // `grace`: how far it is from the limit's warning, a signal, to its hard end.
 Status limit(int resource, rlim_t value, rlim_t grace = 0) {
-  const rlimit wanted{value, value + grace};
-  if (::setrlimit(static_cast<__rlimit_resource_t>(resource), &wanted) == 0) return {};
+  const auto which = static_cast<__rlimit_resource_t>(resource);
+  rlimit before{};
+  if (::getrlimit(which, &before) == 0) {
+    const rlim_t hard = std::min(value + grace, before.rlim_max);
+    const rlimit wanted{std::min({value, before.rlim_cur, hard}), hard};
+    if (::setrlimit(which, &wanted) == 0) return {};
+  }
   return Status::internal(because("cannot limit resources", errno));
 }
 

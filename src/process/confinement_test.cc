@@ -158,6 +158,22 @@ TEST_F(ConfinementTest, AFileMayNotGrowOverItsLimit) {
   EXPECT_EQ(WTERMSIG(status), SIGXFSZ);
 }
 
+TEST_F(ConfinementTest, ALimitThatIsTighterStays) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit tight{12, 16};
+    ::setrlimit(RLIMIT_NOFILE, &tight);
+    const auto unconfined = confine({.readable = {folder_ / "model"}});
+    rlimit after{};
+    ::getrlimit(RLIMIT_NOFILE, &after);
+    ::_exit(!unconfined.ok() ? kNotConfined : after.rlim_cur == 12 && after.rlim_max == 16 ? kCould : kCouldNot);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), kCould);
+}
+
 TEST_F(ConfinementTest, InTheBackgroundItRunsAtIdlePriority) {
   expect(kCould, [] { return ::sched_getscheduler(0) == SCHED_IDLE; }, {.background = true});
   expect(kCouldNot, [] { return ::sched_getscheduler(0) == SCHED_IDLE; });
