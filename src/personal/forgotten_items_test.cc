@@ -17,6 +17,7 @@
 #include "personal/item_input.h"
 #include "personal/personal_model.h"
 #include "store/simulated_storage.h"
+#include "store/test_storage.h"
 
 namespace foliot {
 namespace {
@@ -30,21 +31,6 @@ uint64_t number_from_environment(const char* name, uint64_t otherwise) {
   const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
-
-// A disk that outlives the model.
-class BorrowedStorage : public Storage {
- public:
-  explicit BorrowedStorage(Storage& storage) : storage_(storage) {}
-  Result<std::unique_ptr<StorageFile>> create(std::string_view name) override { return storage_.create(name); }
-  Result<std::vector<std::byte>> read(std::string_view name) override { return storage_.read(name); }
-  Status sync(std::string_view name) override { return storage_.sync(name); }
-  Status rename(std::string_view from, std::string_view to) override { return storage_.rename(from, to); }
-  Status remove(std::string_view name) override { return storage_.remove(name); }
-  Result<std::vector<std::string>> list() override { return storage_.list(); }
-
- private:
-  Storage& storage_;
-};
 
 std::string text_of(uint64_t item, uint64_t variant) { return fmt::format("item-{:05}-{:05}", item, variant); }
 
@@ -61,7 +47,7 @@ class Films {
   // As PersonalModels does.
   Status open() {
     computed_ = std::make_shared<ComputedItems>(1, 5);
-    auto model = PersonalModel::open(std::make_unique<BorrowedStorage>(disk_),
+    auto model = PersonalModel::open(std::make_unique<SharedStorage>(disk_),
                                      {.name = "1", .items = nullptr, .computed = computed_}, options_);
     if (!model.ok()) return model.status();
     model_ = std::move(model).value();

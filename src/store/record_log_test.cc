@@ -10,27 +10,13 @@
 
 #include "store/simulated_storage.h"
 #include "store/test_records.h"
+#include "store/test_storage.h"
 
 namespace foliot {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
-
-// A storage that outlives the log, which owns this.
-class SharedStorage : public Storage {
- public:
-  explicit SharedStorage(Storage& storage) : storage_(storage) {}
-  Result<std::unique_ptr<StorageFile>> create(std::string_view name) override { return storage_.create(name); }
-  Result<std::vector<std::byte>> read(std::string_view name) override { return storage_.read(name); }
-  Status sync(std::string_view name) override { return storage_.sync(name); }
-  Status rename(std::string_view from, std::string_view to) override { return storage_.rename(from, to); }
-  Status remove(std::string_view name) override { return storage_.remove(name); }
-  Result<std::vector<std::string>> list() override { return storage_.list(); }
-
- private:
-  Storage& storage_;
-};
 
 // Waits for what the log's thread reports.
 class Reports : public LogSink, public SnapshotSource {
