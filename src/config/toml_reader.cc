@@ -5,10 +5,44 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <sstream>
+#include <utility>
 
 #include "base/units.h"
 
 namespace foliot {
+namespace {
+
+constexpr size_t kShownBytesMost = 60;
+constexpr size_t kShownElementsMost = 8;
+
+// As an error names it.
+std::string shown(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (const toml::array* const array = node.as_array()) {
+    std::vector<std::string> elements;
+    for (const toml::node& element : *array) {
+      if (elements.size() == kShownElementsMost) {
+        elements.emplace_back("...");
+        break;
+      }
+      elements.push_back(element.is_array() ? "a list" : shown(element));
+    }
+    return fmt::format("[{}]", fmt::join(elements, ", "));
+  }
+  if (const auto* const text = node.as_string()) {
+    const std::string& value = text->get();
+    return value.size() <= kShownBytesMost
+               ? fmt::format("'{}'", value)
+               : fmt::format("'{}...' ({} bytes)", value.substr(0, kShownBytesMost), value.size());
+  }
+  std::ostringstream stream;
+  stream << toml::node_view(node);
+  return stream.str();
+}
+
+}  // namespace
 
 std::string TomlReader::where() const { return fmt::format("{}:{}", file_, table_->source().begin.line); }
 
@@ -19,6 +53,11 @@ void TomlReader::fail_at(const toml::source_region& where, std::string_view mess
 void TomlReader::fail(std::string_view key, std::string_view message) {
   const toml::node* node = table_->get(key);
   fail_at(node == nullptr ? table_->source() : node->source(), fmt::format("'{}' {}", key, message));
+}
+
+void TomlReader::fail_value(std::string_view key, std::string_view must) {
+  const toml::node* const node = table_->get(key);
+  fail(key, node == nullptr ? std::string(must) : fmt::format("{}, not {}", must, shown(*node)));
 }
 
 void TomlReader::fail(std::string_view message) { fail_at(table_->source(), message); }
@@ -32,7 +71,7 @@ void TomlReader::text(std::string_view key, std::string& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
   const auto* value = node->as_string();
-  if (value == nullptr || value->get().empty()) return fail(key, "must be a text");
+  if (value == nullptr || value->get().empty()) return fail_value(key, "must be a text");
   to = value->get();
 }
 
@@ -41,11 +80,11 @@ void TomlReader::texts(std::string_view key, std::vector<std::string>& to) {
   if (node == nullptr) return;
   if (node->is_string()) return text(key, to.emplace_back());
   const auto* array = node->as_array();
-  if (array == nullptr || array->empty()) return fail(key, "must be a text or a list of texts");
+  if (array == nullptr || array->empty()) return fail_value(key, "must be a text or a list of texts");
   to.clear();
   for (const auto& element : *array) {
     const auto* value = element.as_string();
-    if (value == nullptr || value->get().empty()) return fail(key, "must be a text or a list of texts");
+    if (value == nullptr || value->get().empty()) return fail_value(key, "must be a text or a list of texts");
     to.push_back(value->get());
   }
 }
@@ -54,7 +93,7 @@ void TomlReader::flag(std::string_view key, bool& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
   const auto* value = node->as_boolean();
-  if (value == nullptr) return fail(key, "must be true or false");
+  if (value == nullptr) return fail_value(key, "must be true or false");
   to = value->get();
 }
 
@@ -63,7 +102,7 @@ std::optional<double> TomlReader::real(std::string_view key) {
   if (node == nullptr) return std::nullopt;
   const std::optional<double> value = node->is_number() ? node->value<double>() : std::nullopt;
   if (value && std::isfinite(*value)) return value;
-  fail(key, "must be a number");
+  fail_value(key, "must be a number");
   return std::nullopt;
 }
 
@@ -71,17 +110,17 @@ void TomlReader::number(std::string_view key, double& to) { to = real(key).value
 
 void TomlReader::not_negative(std::string_view key, double& to) {
   number(key, to);
-  if (to < 0) fail(key, "must not be negative");
+  if (to < 0) fail_value(key, "must not be negative");
 }
 
 void TomlReader::positive(std::string_view key, double& to) {
   number(key, to);
-  if (to <= 0) fail(key, "must be above 0");
+  if (to <= 0) fail_value(key, "must be above 0");
 }
 
 void TomlReader::share(std::string_view key, double& to) {
   number(key, to);
-  if (to < 0 || to > 1) fail(key, "must be from 0 to 1");
+  if (to < 0 || to > 1) fail_value(key, "must be from 0 to 1");
 }
 
 void TomlReader::whole(std::string_view key, uint64_t& to, uint64_t min, uint64_t max) {
@@ -90,7 +129,7 @@ void TomlReader::whole(std::string_view key, uint64_t& to, uint64_t min, uint64_
   const auto* value = node->as_integer();
   if (value == nullptr || value->get() < 0 || static_cast<uint64_t>(value->get()) < min ||
       static_cast<uint64_t>(value->get()) > max) {
-    return fail(key, fmt::format("must be a whole number from {} to {}", min, max));
+    return fail_value(key, fmt::format("must be a whole number from {} to {}", min, max));
   }
   to = static_cast<uint64_t>(value->get());
 }
@@ -104,7 +143,7 @@ void TomlReader::whole(std::string_view key, uint32_t& to, uint32_t min, uint32_
 void TomlReader::ascending(std::string_view key, std::vector<uint32_t>& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
-  const auto wrong = [&] { fail(key, "must be whole numbers from 1 on, in ascending order"); };
+  const auto wrong = [&] { fail_value(key, "must be whole numbers from 1 on, in ascending order"); };
   const auto* array = node->as_array();
   if (array == nullptr || array->empty()) return wrong();
   std::vector<uint32_t> numbers;
@@ -120,7 +159,7 @@ void TomlReader::ascending(std::string_view key, std::vector<uint32_t>& to) {
 void TomlReader::weights(std::string_view key, std::vector<double>& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
-  const auto wrong = [&] { fail(key, "must be a list of numbers from 0 on, of which one is above 0"); };
+  const auto wrong = [&] { fail_value(key, "must be a list of numbers from 0 on, of which one is above 0"); };
   const auto* array = node->as_array();
   if (array == nullptr) return wrong();
   std::vector<double> weights;
@@ -137,7 +176,7 @@ void TomlReader::duration(std::string_view key, Duration& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
   const auto* value = node->as_string();
-  if (value == nullptr) return fail(key, "must be a duration in quotes, e.g. \"50ms\"");
+  if (value == nullptr) return fail_value(key, "must be a duration in quotes, e.g. \"50ms\"");
   const Result<Duration> parsed = parse_duration(value->get());
   if (!parsed.ok()) return fail(key, "is wrong: " + parsed.status().message());
   to = *parsed;
@@ -150,23 +189,23 @@ void TomlReader::duration(std::string_view key, std::optional<Duration>& to) {
 
 void TomlReader::positive(std::string_view key, Duration& to) {
   duration(key, to);
-  if (to <= Duration()) fail(key, "must be above 0");
+  if (to <= Duration()) fail_value(key, "must be above 0");
 }
 
 void TomlReader::positive(std::string_view key, std::optional<Duration>& to) {
   duration(key, to);
-  if (to && *to <= Duration()) fail(key, "must be above 0");
+  if (to && *to <= Duration()) fail_value(key, "must be above 0");
 }
 
 void TomlReader::durations(std::string_view key, std::vector<Duration>& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
   const auto* array = node->as_array();
-  if (array == nullptr || array->empty()) return fail(key, "must be a list of durations in quotes");
+  if (array == nullptr || array->empty()) return fail_value(key, "must be a list of durations in quotes");
   to.clear();
   for (const auto& element : *array) {
     const auto* value = element.as_string();
-    if (value == nullptr) return fail(key, "must be a list of durations in quotes");
+    if (value == nullptr) return fail_value(key, "must be a list of durations in quotes");
     const Result<Duration> parsed = parse_duration(value->get());
     if (!parsed.ok()) return fail(key, "is wrong: " + parsed.status().message());
     to.push_back(*parsed);
@@ -177,7 +216,7 @@ void TomlReader::bytes(std::string_view key, uint64_t& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
   const auto* value = node->as_string();
-  if (value == nullptr) return fail(key, "must be a size in quotes, e.g. \"16MiB\"");
+  if (value == nullptr) return fail_value(key, "must be a size in quotes, e.g. \"16MiB\"");
   const Result<uint64_t> parsed = parse_bytes(value->get());
   if (!parsed.ok()) return fail(key, "is wrong: " + parsed.status().message());
   to = *parsed;
@@ -188,7 +227,7 @@ std::optional<TomlReader> TomlReader::table(std::string_view key) {
   if (node == nullptr) return std::nullopt;
   const auto* value = node->as_table();
   if (value != nullptr) return TomlReader(*value, file_);
-  fail(key, fmt::format("must be a table: [{}]", key));
+  fail_value(key, fmt::format("must be a table: [{}]", key));
   return std::nullopt;
 }
 
@@ -198,7 +237,7 @@ std::vector<TomlReader> TomlReader::tables(std::string_view key) {
   if (node == nullptr) return readers;
   const auto* array = node->as_array();
   if (array == nullptr || !array->is_homogeneous(toml::node_type::table)) {
-    fail(key, fmt::format("must be a list of tables: [[{}]]", key));
+    fail_value(key, fmt::format("must be a list of tables: [[{}]]", key));
     return readers;
   }
   for (const auto& element : *array) readers.emplace_back(*element.as_table(), file_);

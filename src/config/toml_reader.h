@@ -80,6 +80,8 @@ class TomlReader {
   // Notes that the key is known. nullptr if absent, or something was wrong before.
   const toml::node* take(std::string_view key);
   void fail_at(const toml::source_region& where, std::string_view message);
+  // The same with the value, where there is one.
+  void fail_value(std::string_view key, std::string_view must);
   std::optional<double> real(std::string_view key);
 
   const toml::table* table_;

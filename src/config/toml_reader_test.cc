@@ -89,18 +89,34 @@ TEST(TomlReaderTest, ErrorsNameFileLineAndKey) {
   uint32_t count = 1;
   Duration slo;
   EXPECT_EQ(error_of("\nrate = -1", [&](TomlReader& r) { r.positive("rate", rate); }),
-            "a.toml:2: 'rate' must be above 0");
+            "a.toml:2: 'rate' must be above 0, not -1");
   EXPECT_EQ(error_of("rate = \"1\"", [&](TomlReader& r) { r.number("rate", rate); }),
-            "a.toml:1: 'rate' must be a number");
+            "a.toml:1: 'rate' must be a number, not '1'");
   EXPECT_EQ(error_of("rate = nan", [&](TomlReader& r) { r.number("rate", rate); }),
-            "a.toml:1: 'rate' must be a number");
+            "a.toml:1: 'rate' must be a number, not nan");
   EXPECT_EQ(error_of("count = -3", [&](TomlReader& r) { r.whole("count", count, 0, 10); }),
-            "a.toml:1: 'count' must be a whole number from 0 to 10");
+            "a.toml:1: 'count' must be a whole number from 0 to 10, not -3");
   EXPECT_THAT(error_of("\n\nslo = \"5\"", [&](TomlReader& r) { r.duration("slo", slo); }),
               HasSubstr("a.toml:3: 'slo' is wrong: '5' is not a duration"));
   EXPECT_THAT(error_of("a = 1\nrat = 1", [&](TomlReader& r) { r.number("a", rate), r.number("rate", rate); }),
               HasSubstr("a.toml:2: unknown key 'rat'; known here are a, rate"));
   EXPECT_THAT(error_of("models = 1", [&](TomlReader& r) { r.tables("models"); }), HasSubstr("[[models]]"));
+}
+
+TEST(TomlReaderTest, ErrorsShowTheValueCutOffWhereItIsLong) {
+  bool flag = false;
+  const auto of = [&](const std::string& value) {
+    return error_of("flag = " + value, [&](TomlReader& r) { r.flag("flag", flag); });
+  };
+  EXPECT_EQ(of("'yes'"), "a.toml:1: 'flag' must be true or false, not 'yes'");
+  EXPECT_EQ(of("''"), "a.toml:1: 'flag' must be true or false, not ''");
+  EXPECT_EQ(of("{ a = 1 }"), "a.toml:1: 'flag' must be true or false, not a table");
+  EXPECT_EQ(of("[1, 'b', [2], true, 5.5, 6, 7, 8, 9]"),
+            "a.toml:1: 'flag' must be true or false, not [1, 'b', a list, true, 5.5, 6, 7, 8, ...]");
+  EXPECT_EQ(of("'" + std::string(61, 'x') + "'"),
+            "a.toml:1: 'flag' must be true or false, not '" + std::string(60, 'x') + "...' (61 bytes)");
+  double rate = 0;
+  EXPECT_EQ(error_of("", [&](TomlReader& r) { r.positive("rate", rate); }), "a.toml:1: 'rate' must be above 0");
 }
 
 TEST(TomlReaderTest, TheFirstErrorStays) {
@@ -110,7 +126,7 @@ TEST(TomlReaderTest, TheFirstErrorStays) {
                        r.positive("rate", rate);
                        r.fail("a", "is wrong");
                      }),
-            "a.toml:3: 'rate' must be above 0");
+            "a.toml:3: 'rate' must be above 0, not -1");
 }
 
 TEST(TomlFileTest, NamesAnAbsentFile) {
@@ -128,9 +144,9 @@ TEST(TomlReaderTest, WeightsAreNumbersFromZeroOnOfWhichOneIsAbove) {
   std::vector<double> weights;
   EXPECT_EQ(read("[0, 0.5, 2]", weights), "");
   EXPECT_THAT(weights, ElementsAre(0, 0.5, 2));
-  for (const char* wrong : {"1", "[]", "[0, 0]", "[1, -1]", "[1, nan]", "[1, inf]", "[1, '2']"}) {
-    EXPECT_EQ(read(wrong, weights), "a.toml:1: 'w' must be a list of numbers from 0 on, of which one is above 0")
-        << wrong;
+  for (const std::string wrong : {"1", "[]", "[0, 0]", "[1, -1]", "[1, nan]", "[1, inf]", "[1, '2']"}) {
+    EXPECT_EQ(read(wrong, weights),
+              "a.toml:1: 'w' must be a list of numbers from 0 on, of which one is above 0, not " + wrong);
   }
 }
 

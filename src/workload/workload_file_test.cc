@@ -137,7 +137,7 @@ TEST(WorkloadFileTest, ErrorsNameFileLineAndKey) {
   const auto stream = [](const std::string& keys) {
     return file_error(std::string(kModel) + "[[streams]]\nname = 's'\n" + keys);
   };
-  EXPECT_EQ(stream("rate = -5"), "a.toml:5: 'rate' must be above 0");
+  EXPECT_EQ(stream("rate = -5"), "a.toml:5: 'rate' must be above 0, not -5");
   EXPECT_THAT(stream("rat = 5"), HasSubstr("a.toml:5: unknown key 'rat'; known here are"));
   EXPECT_THAT(stream("spike_factor = 2"), HasSubstr("a.toml:5: unknown key 'spike_factor'"));  // of Poisson arrivals
   EXPECT_THAT(stream("arrivals = 'possion'"), HasSubstr("a.toml:5: 'arrivals' is none of poisson"));
