@@ -23,11 +23,18 @@ Duration median(std::vector<Duration>& values) {
   return *middle;
 }
 
+struct LoggedExec {
+  TimePoint start;
+  uint32_t batch_size = 1;
+  Duration duration;
+};
+
 // What was measured of one model.
 struct Measured {
   uint32_t pages = 1;
   std::vector<Duration> loads;
   std::map<uint32_t, std::vector<Duration>> batches;  // by batch size
+  std::vector<LoggedExec> execs;
 };
 
 // Requests that are replayed as one stream.
@@ -36,8 +43,6 @@ struct Requests {
   std::vector<Duration> slos;
 };
 
-// Of one model's EXECs: so many are drawn from.
-constexpr size_t kFactorsMost = 4096;
 // A container or a step is there without a LOAD.
 constexpr Duration kNoLoad = Duration::microseconds(1);
 
@@ -59,20 +64,22 @@ ModelProfile profile_of(std::string_view name, Measured& measured, uint64_t page
   return profile;
 }
 
-// Of batch sizes that ran often enough for a median; at most kFactorsMost of them, spread evenly.
-std::vector<double> factors_of(const ModelProfile& profile, const Measured& measured) {
-  std::vector<double> factors;
+// Of batch sizes that ran often enough for a median, with their times counted from `begin`.
+std::vector<SeenExec> seen_execs_of(const ModelProfile& profile, const Measured& measured, TimePoint begin) {
+  std::map<uint32_t, double> typical;  // seconds, by batch size
   for (size_t i = 0; i < profile.batch_sizes.size(); ++i) {
     const auto batches = measured.batches.find(profile.batch_sizes[i]);
     if (batches == measured.batches.end() || batches->second.size() < kLoggedBatchesMin) continue;
-    const double typical = std::max(profile.exec[i], Duration::nanoseconds(1)).to_seconds();
-    for (const Duration each : batches->second) factors.push_back(each.to_seconds() / typical);
+    typical[profile.batch_sizes[i]] = std::max(profile.exec[i], Duration::nanoseconds(1)).to_seconds();
   }
-  std::ranges::sort(factors);
-  if (factors.size() <= kFactorsMost) return factors;
-  std::vector<double> fewer(kFactorsMost);
-  for (size_t i = 0; i < kFactorsMost; ++i) fewer[i] = factors[(2 * i + 1) * factors.size() / (2 * kFactorsMost)];
-  return fewer;
+  std::vector<SeenExec> seen;
+  for (const LoggedExec& exec : measured.execs) {
+    const auto median = typical.find(exec.batch_size);
+    if (median == typical.end()) continue;
+    seen.push_back({exec.start - begin, exec.duration.to_seconds() / median->second});
+  }
+  std::ranges::stable_sort(seen, {}, &SeenExec::at);
+  return seen;
 }
 
 class WorkloadReader {
@@ -103,7 +110,9 @@ class WorkloadReader {
       Measured& measured = measured_[action.model];
       measured.pages = std::max(measured.pages, action.pages);
       if (action.type == ActionType::kLoad) measured.loads.push_back(action.duration);
-      if (action.type == ActionType::kInfer) measured.batches[action.batch_size].push_back(action.duration);
+      if (action.type != ActionType::kInfer) continue;
+      measured.batches[action.batch_size].push_back(action.duration);
+      measured.execs.push_back({action.start, action.batch_size, action.duration});
     }
   }
 
@@ -147,8 +156,8 @@ class WorkloadReader {
     // A name like one of the V100's is not that model.
     ModelProfile profile = profile_of(model, measured, page_bytes_);
     profile.name = "logged " + profile.name;
-    if (auto factors = factors_of(profile, measured); !factors.empty()) {
-      to.exec_factors.emplace(model, std::move(factors));
+    if (auto seen = seen_execs_of(profile, measured, begin_); !seen.empty()) {
+      to.seen_execs.emplace(model, std::move(seen));
     }
     to.workload.groups.push_back({.name = std::string(model), .profile = profile.name});
     return to.profiles.add(std::move(profile)).with_context(name_);

@@ -2,9 +2,9 @@
 // runs of each pipeline as streams that are replayed, and the durations that were measured.
 //
 // What it takes from the log: arrivals, classes (offline requests become best effort), the
-// median SLO of a stream, medians of LOAD and of EXEC by batch size, how EXECs spread around these, pages, and what
-// each run of a pipeline visited; of runs that were not answered, the shares of the others. It knows nothing of the
-// sizes of inputs and outputs: copies take what the simulator's noise says.
+// median SLO of a stream, medians of LOAD and of EXEC by batch size, how EXECs spread around these and when, pages, and
+// what each run of a pipeline visited; of runs that were not answered, the shares of the others. It knows nothing of
+// the sizes of inputs and outputs: copies take what the simulator's noise says.
 #ifndef FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
 #define FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
 
@@ -19,6 +19,7 @@
 #include "pipeline/pipeline_spec.h"
 #include "trace/log.h"
 #include "workload/profile_table.h"
+#include "workload/seen_exec.h"
 #include "workload/workload.h"
 
 namespace foliot {
@@ -26,8 +27,8 @@ namespace foliot {
 struct LoggedWorkload {
   Workload workload;      // each model is a group, named and profiled by its name
   ProfileTable profiles;  // and those of the V100
-  // By models: EXECs as multiples of the median of their batch size, ascending.
-  std::map<std::string, std::vector<double>> exec_factors{};
+  // By models: EXECs as multiples of the median of their batch size, from the first arrival on.
+  std::map<std::string, std::vector<SeenExec>> seen_execs{};
   Duration length;  // from the first arrival until after the last
 };
 

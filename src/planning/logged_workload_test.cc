@@ -55,10 +55,11 @@ class LoggedWorkloadTest : public testing::Test {
     if (slo > 0) record.slo = ms(slo);
     writer_->add(record);
   }
-  void action(ActionType type, std::string_view model, double duration, uint32_t size = 0) {
+  void action(ActionType type, std::string_view model, double duration, uint32_t size = 0, double start = 0) {
     ActionRecord record{.id = ActionId(++actions_), .type = type};
     record.model = model;
     record.pages = 3;
+    record.start = TimePoint() + ms(start);
     record.duration = ms(duration);
     record.batch_size = size;
     writer_->add(record);
@@ -116,11 +117,33 @@ TEST_F(LoggedWorkloadTest, KnowsHowDurationsSpread) {
   for (uint32_t i = 0; i < 9; ++i) action(ActionType::kInfer, "a", i == 0 ? 1000 : 40, 8);  // too few
   const auto logged = read();
   ASSERT_TRUE(logged.ok()) << logged.status().message();
-  const std::vector<double>& factors = logged->exec_factors.at("a");
-  ASSERT_EQ(factors.size(), 21u);
+  const std::vector<SeenExec>& seen = logged->seen_execs.at("a");
+  ASSERT_EQ(seen.size(), 21u);
+  const auto factors = [&] {
+    std::vector<double> all;
+    for (const SeenExec& exec : seen) all.push_back(exec.factor);
+    std::ranges::sort(all);
+    return all;
+  }();
   EXPECT_NEAR(factors.front(), 1 / 6.0, 1e-9);
   EXPECT_NEAR(factors.back(), 5, 1e-9);
   EXPECT_EQ(std::ranges::count(factors, 1.0), 10);
+}
+
+// From the first arrival on, in order; the log has an action when its outcome is known.
+TEST_F(LoggedWorkloadTest, KnowsWhenDurationsSpread) {
+  request(RequestId(1), "a", 100);
+  for (const double start : {105, 103, 102, 104}) {
+    for (int i = 0; i < 5; ++i) action(ActionType::kInfer, "a", start == 104 ? 6 : 2, 1, start);
+  }
+  const auto logged = read();
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+  std::vector<std::pair<Duration, double>> seen;
+  for (const SeenExec& exec : logged->seen_execs.at("a")) {
+    if (seen.empty() || seen.back().first != exec.at) seen.emplace_back(exec.at, exec.factor);
+  }
+  EXPECT_THAT(seen,
+              ElementsAre(std::pair(ms(2), 1.0), std::pair(ms(3), 1.0), std::pair(ms(4), 3.0), std::pair(ms(5), 1.0)));
 }
 
 TEST_F(LoggedWorkloadTest, ReplaysRunsWithTheSharesOfTheirVisits) {

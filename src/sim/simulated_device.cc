@@ -97,12 +97,22 @@ Duration SimulatedDevice::measured(const Action& action, TimePoint now) {
   if (!action.range.whole()) seed = seed.scaled(model.only().share(action.range));
   if (action.lanes.count != lanes_.count) seed = seed.scaled(lanes_.slowdown(action.lanes.count));
   if (!noise_.exec_speeds.empty()) return at_measured_speed(seed.scaled(drift_), now);
-  const auto factors = noise_.exec_factors.find(model.name);
-  if (factors != noise_.exec_factors.end() && !factors->second.empty()) {
-    return seed.scaled(drift_ * factors->second[random_.below(factors->second.size())]);
+  const auto seen = noise_.seen_execs.find(model.name);
+  if (seen != noise_.seen_execs.end() && !seen->second.empty()) {
+    return seed.scaled(drift_ * draw_near(seen->second, now));
   }
   const Duration jitter = jittery(noise_.exec_jitter, [&] { return random_.normal(); });
   return noisy(seed.scaled(drift_), noise_.exec_deviation, jitter);
+}
+
+// Half of those that it draws from are earlier than `now`, except near both ends.
+double SimulatedDevice::draw_near(const std::vector<SeenExec>& seen, TimePoint now) {
+  const size_t near = std::min(NoiseOptions::kSeenNear, seen.size());
+  const auto next = std::lower_bound(seen.begin(), seen.end(), now - TimePoint(),
+                                     [](const SeenExec& exec, Duration time) { return exec.at < time; });
+  const auto later = static_cast<size_t>(next - seen.begin());
+  const size_t first = std::min(later - std::min(later, near / 2), seen.size() - near);
+  return seen[first + random_.below(near)].factor;
 }
 
 // As much work as `duration` at full speed, with the device as fast as it was then.

@@ -20,6 +20,7 @@
 #include "core/model_info.h"
 #include "sim/resource_model.h"
 #include "worker/engine.h"
+#include "workload/seen_exec.h"
 
 namespace foliot {
 
@@ -48,9 +49,11 @@ struct NoiseOptions {
   // Ascending; what a real device was seen to do, stalls included. Where there are
   // any, they take the place of exec_deviation and outliers.
   std::vector<DeviceSpeed> exec_speeds{};
-  // By the names of models: how many times as long as its profile says an EXEC takes; each as probable as the others.
-  // Of these models, in place of exec_deviation and outliers.
-  std::map<std::string, std::vector<double>> exec_factors{};
+  // By the names of models, ascending. An EXEC of such a model takes the factor of one of the kSeenNear that are
+  // nearest in time, each as probable as the others, in place of exec_deviation and outliers: what slows a device down
+  // may last.
+  static constexpr size_t kSeenNear = 8;
+  std::map<std::string, std::vector<SeenExec>> seen_execs{};
   // INPUT and OUTPUT of one row.
   Duration copy = Duration::microseconds(20);
 
@@ -124,6 +127,7 @@ class SimulatedDevice : public Engine {
   void use_page(PageIndex page, bool use);
   Duration noisy(Duration duration, double deviation, Duration jitter);
   Duration at_measured_speed(Duration duration, TimePoint now) const;
+  double draw_near(const std::vector<SeenExec>& seen, TimePoint now);
 
   DrawReading readings_;  // empty: nothing is read
   NoiseOptions noise_;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,8 +39,8 @@ TEST(SimulatedDevice, ExecutesAtTheSpeedThatWasMeasuredThen) {
 }
 
 // As often as it is among them; other models as their profiles say.
-TEST(SimulatedDevice, DrawsFromTheFactorsOfAModel) {
-  SimulatedDevice device({.exec_deviation = 0, .exec_factors = {{"seen", {0.5, 1, 1, 3}}}}, 1);
+TEST(SimulatedDevice, DrawsFromWhatWasSeenOfAModel) {
+  SimulatedDevice device({.exec_deviation = 0, .seen_execs = {{"seen", {{{}, 0.5}, {{}, 1}, {{}, 1}, {{}, 3}}}}}, 1);
   const auto mean = [&](const std::string& name, uint32_t id) {
     auto model = std::make_shared<ModelInfo>();
     model->id = ModelId(id);
@@ -61,6 +62,33 @@ TEST(SimulatedDevice, DrawsFromTheFactorsOfAModel) {
   EXPECT_NEAR(seen.to_milliseconds(), 13.75, 0.4);
   EXPECT_EQ(distinct, 3u);
   EXPECT_EQ(mean("other", 1), std::pair(Duration::milliseconds(10), size_t{1}));
+}
+
+TEST(SimulatedDevice, DrawsFromWhatWasSeenAboutThen) {
+  // By the second: 1 to 20 times as long.
+  std::vector<SeenExec> seen;
+  for (int i = 0; i < 20; ++i) seen.push_back({Duration::seconds(i), 1.0 + i});
+  SimulatedDevice device({.exec_deviation = 0, .seen_execs = {{"seen", seen}}}, 1);
+  auto model = std::make_shared<ModelInfo>();
+  model->id = ModelId(0);
+  model->name = "seen";
+  model->buckets.resize(1);
+  model->only().seed_exec = {{Duration::milliseconds(10)}};
+  ASSERT_TRUE(device.add({model}).ok());
+  const auto range_at = [&](double seconds) {
+    std::set<double> drawn;
+    for (uint32_t i = 0; i < 1000; ++i) {
+      const Action action{.type = ActionType::kInfer, .model = model->id, .batch_size = 1};
+      drawn.insert(device.duration("exec", action, TimePoint() + Duration::from_seconds(seconds)).to_milliseconds());
+    }
+    EXPECT_EQ(drawn.size(), NoiseOptions::kSeenNear);
+    return std::pair(*drawn.begin(), *drawn.rbegin());
+  };
+  EXPECT_EQ(range_at(0), std::pair(10.0, 80.0));
+  EXPECT_EQ(range_at(3.5), std::pair(10.0, 80.0));
+  EXPECT_EQ(range_at(9.5), std::pair(70.0, 140.0));
+  EXPECT_EQ(range_at(19), std::pair(130.0, 200.0));
+  EXPECT_EQ(range_at(1000), std::pair(130.0, 200.0));
 }
 
 }  // namespace

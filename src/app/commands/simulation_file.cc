@@ -275,7 +275,7 @@ Status read_log(TomlReader& reader, const SimulatedLog& from, SimulationFile& to
                           read_logged_workload(log, pipelines, to.options.page_bytes, from.folder.string()));
   to.workload = std::move(logged.workload);
   to.profiles = std::move(logged.profiles);
-  to.options.noise.exec_factors = std::move(logged.exec_factors);
+  to.options.noise.seen_execs = std::move(logged.seen_execs);
   if (!reader.has("duration")) to.options.duration = logged.length;
   return Status();
 }
