@@ -270,7 +270,7 @@ def test_the_port_of_operators_has_jobs(serve, repository, root):
 def test_without_a_folder_there_are_no_jobs(serve, repository):
     server = serve(repository, **OPTIONS)
     jobs = foliot.jobs.Jobs(server.http)
-    assert refused(jobs.list) == (501, "this server keeps no jobs: start `foliot serve` with --jobs FOLDER")
+    assert refused(jobs.list) == (501, "this server keeps no jobs: start it with --jobs FOLDER")
 
 
 def serve_fails(repository, root, *flags):

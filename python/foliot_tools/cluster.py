@@ -165,8 +165,10 @@ class Cluster:
         worker.await_line("ready:", timeout=300)
         return worker
 
-    def add_frontend(self):
-        frontend = Frontend(self.folder / f"frontend{len(self.frontends)}.log", self.address, **self.part_options)
+    def add_frontend(self, **options):
+        """One more, which is ready; `options`: flags of its own."""
+        console = self.folder / f"frontend{len(self.frontends)}.log"
+        frontend = Frontend(console, self.address, **self.part_options, **options)
         self.frontends.append(frontend)
         frontend.await_ready()
         return frontend

@@ -25,7 +25,7 @@ std::optional<Scope> scope_of_job_kind(std::string_view kind) {
 }
 
 Status no_jobs_kept() {
-  return Status::unimplemented("this server keeps no jobs: start `foliot serve` with --jobs FOLDER");
+  return Status::unimplemented("this server keeps no jobs: start it with --jobs FOLDER");
 }
 
 }  // namespace foliot

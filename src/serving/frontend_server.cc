@@ -88,13 +88,15 @@ struct KeptUsers {
 class FrontendServer::Parts {
  public:
   Parts(const FrontendServerOptions& options, const FrontendOptions& frontend,
-        std::shared_ptr<const TlsContext> link_tls, Logger& log)
-      : users_(options.personal.empty() ? nullptr : std::make_unique<KeptUsers>(options, catalog_, repository_, log)),
+        std::shared_ptr<const TlsContext> link_tls, std::unique_ptr<KeptJobs> jobs, Logger& log)
+      : jobs_(std::move(jobs)),
+        users_(options.personal.empty() ? nullptr : std::make_unique<KeptUsers>(options, catalog_, repository_, log)),
         link_(catalog_, frontend.requests_in_flight_max,
               {.log = [&log](Severity level, const std::string& line) { log.write(level, line); },
                .on_ready = options.on_ready}),
         loop_(link_loop_options(options, std::move(link_tls)), link_),
-        inference_(frontend, catalog_, link_, models(), monotonic_now, users_ ? &users_->shared : nullptr) {}
+        inference_(frontend, catalog_, link_, models(), monotonic_now, users_ ? &users_->shared : nullptr,
+                   jobs_ ? &jobs_->service() : nullptr) {}
 
   Status start(const FrontendServerOptions& options, Logger& log);
   Status serve_applications(const FrontendServerOptions& options);
@@ -112,6 +114,7 @@ class FrontendServer::Parts {
   // In the order in which they are made; each uses those before it.
   Catalog catalog_;
   NoRepository repository_;
+  std::unique_ptr<KeptJobs> jobs_;    // null: none are kept
   std::unique_ptr<KeptUsers> users_;  // null: there are no personal models
   FrontendLink link_;
   LinkLoop loop_;
@@ -133,7 +136,7 @@ Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger
   watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "links"}, [this] { loop_.run(); }));
-  return Status();
+  return jobs_ == nullptr ? Status() : jobs_->start(catalog_, inference_.inference(), frontend());
 }
 
 Status FrontendServer::Parts::serve_applications(const FrontendServerOptions& options) {
@@ -160,6 +163,7 @@ Status FrontendServer::Parts::keep_users(const FrontendServerOptions& options) {
 
 void FrontendServer::Parts::stop(Duration drain_timeout) {
   if (definition_watch_ != nullptr) definition_watch_->stop();
+  if (jobs_ != nullptr) jobs_->stop();
   inference_.drain();
   if (users_ != nullptr) users_->shared.drain();
   inference_.wait_until_answered(drain_timeout);
@@ -179,7 +183,11 @@ Status FrontendServer::start() {
   FrontendOptions frontend = options_.frontend;
   FOLIOT_RETURN_IF_ERROR(open_access(options_.access, log_, frontend));
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.link_tls));
-  auto parts = std::make_unique<Parts>(options_, frontend, std::move(link_tls), log_);
+  std::unique_ptr<KeptJobs> jobs;
+  if (!options_.jobs.folder.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(jobs, KeptJobs::open(options_.jobs, nullptr, options_.on_failure));
+  }
+  auto parts = std::make_unique<Parts>(options_, frontend, std::move(link_tls), std::move(jobs), log_);
   FOLIOT_RETURN_IF_ERROR(parts->start(options_, log_));
   parts_ = std::move(parts);
   return Status();

@@ -20,7 +20,7 @@ std::string random_job_id() {
 
 }  // namespace
 
-Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options, VariantHost& variants,
+Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options, VariantHost* variants,
                                                  std::function<void(const std::string&)> on_failure) {
   FOLIOT_ASSIGN_OR_RETURN(JobFolder folder, JobFolder::open(options.folder));
   std::unique_ptr<KeptJobs> jobs(new KeptJobs(std::move(folder), variants, options.variants));
@@ -35,7 +35,7 @@ Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options,
                                            .make_id = random_job_id,
                                            .on_failure = std::move(on_failure)},
                                           std::move(store), jobs->webhooks_ ? &*jobs->webhooks_ : nullptr));
-  RegistrationJobs::remove_old_drafts(jobs->runner_->list(), variants);
+  if (variants != nullptr) RegistrationJobs::remove_old_drafts(jobs->runner_->list(), *variants);
   return jobs;
 }
 
@@ -46,10 +46,12 @@ Status KeptJobs::start(const Catalog& catalog, Inference& inference, const Front
                      .list_jobs = [this] { return runner_->list(); },
                      .owner_bytes_max = key_bytes_max_},
       folder_, catalog, inference);
-  registrations_ =
-      std::make_unique<RegistrationJobs>(folder_, *offline_, maker_, variants_, [this] { return runner_->list(); });
   runner_->add(*offline_);
-  runner_->add(*registrations_);
+  if (variants_ != nullptr) {
+    registrations_ =
+        std::make_unique<RegistrationJobs>(folder_, *offline_, maker_, *variants_, [this] { return runner_->list(); });
+    runner_->add(*registrations_);
+  }
   return runner_->start();
 }
 

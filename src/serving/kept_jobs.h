@@ -39,8 +39,9 @@ class KeptJobs {
  public:
   // Reads what is kept. `on_failure`: a line for operators, from any thread. Errors name the folder, the database or
   // the flag.
-  // `variants`: of the repository, in which what registrations left is removed. It outlives this.
-  static Result<std::unique_ptr<KeptJobs>> open(const KeptJobsOptions& options, VariantHost& variants,
+  // `variants`: of the repository, in which what registrations left is removed. It outlives this. null: there is no
+  // repository here, and no registrations.
+  static Result<std::unique_ptr<KeptJobs>> open(const KeptJobsOptions& options, VariantHost* variants,
                                                 std::function<void(const std::string&)> on_failure);
   ~KeptJobs() { stop(); }
 
@@ -53,16 +54,16 @@ class KeptJobs {
   }
 
  private:
-  KeptJobs(JobFolder folder, VariantHost& variants, const VariantProcessOptions& process)
+  KeptJobs(JobFolder folder, VariantHost* variants, const VariantProcessOptions& process)
       : folder_(std::move(folder)), variants_(variants), maker_(process) {}
 
   JobFolder folder_;
   std::optional<uint64_t> key_bytes_max_;
-  VariantHost& variants_;
+  VariantHost* const variants_;  // null: no registrations
   VariantProcess maker_;
   std::optional<HttpWebhookSender> webhooks_;  // nullopt: none may be notified
   std::unique_ptr<OfflineJobs> offline_;
-  std::unique_ptr<RegistrationJobs> registrations_;
+  std::unique_ptr<RegistrationJobs> registrations_;  // null: there are none
   std::unique_ptr<JobRunner> runner_;
 };
 

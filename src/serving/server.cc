@@ -296,7 +296,7 @@ Status Server::Parts::open_jobs() {
   KeptJobsOptions jobs = options_.jobs;
   jobs.variants.launcher = options_.container_command;
   jobs.variants.package = options_.python_package;
-  FOLIOT_ASSIGN_OR_RETURN(jobs_, KeptJobs::open(jobs, *variants_, options_.on_failure));
+  FOLIOT_ASSIGN_OR_RETURN(jobs_, KeptJobs::open(jobs, variants_.get(), options_.on_failure));
   return Status();
 }
 

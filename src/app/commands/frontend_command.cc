@@ -56,6 +56,8 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       "With --personal front ends serve personal models, too: each user is kept by two of them, named by the\n"
       "controller, and all pass calls on to these.\n\n"
       "  foliot frontend --controller a:8100 --personal models --home-listen 0.0.0.0:8300\n\n"
+      "With --jobs a front end keeps offline queries over files, as `foliot serve` does; one front end for each folder.\n\n"
+      "  foliot frontend --controller a:8100 --jobs /srv/jobs\n\n"
       "Ctrl-C answers what is in flight and stops.");
   auto flags = std::make_shared<FrontendFlags>();
   FrontendServerOptions& server = flags->server;
@@ -90,6 +92,7 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
   command->add_option("--personal-threads", server.personal_threads, "threads for predictions of personal models")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  add_job_flags(*command, server.jobs);
   command->get_option("--state")->needs(command->get_option("--applications"));
   for (const char* of_personal : {"--observations", "--home-listen", "--name", "--personal-threads"}) {
     command->get_option(of_personal)->needs(command->get_option("--personal"));

@@ -140,6 +140,22 @@ void add_state_flag(CLI::App& app, std::string& state) {
       ->default_str("none: it is lost when the server stops");
 }
 
+void add_job_flags(CLI::App& app, KeptJobsOptions& options) {
+  const FlagGroup group(app, "Jobs");
+  app.add_option("--jobs", options.folder,
+                 "folder of jobs that the server keeps: their inputs, outputs and database; without it there are none")
+      ->type_name("FOLDER");
+  app.add_option("--jobs-running", options.running_max, "jobs that run at a time; others wait")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  add_bytes_flag(app, "jobs-bytes-per-key", options.key_bytes_max,
+                 "disk for the outputs of all jobs of one key; without keys, of all", "no limit");
+  app.add_option("--webhooks", options.webhooks,
+                 "HOST or HOST:PORT that jobs may notify when they end; once for each, without it none")
+      ->type_name("HOST")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
   const FlagGroup group(app, "Compiling and changing models");
   add_duration_flag(app, "watch", flags.watch_interval,

@@ -15,6 +15,7 @@
 #include "repository/compile_process.h"
 #include "repository/model_config.h"
 #include "serving/device_places.h"
+#include "serving/kept_jobs.h"
 #include "serving/local_worker.h"
 #include "trace/log_writer.h"
 
@@ -42,6 +43,8 @@ struct ChangeFlags {
 void add_change_flags(CLI::App& app, const ChangeFlags& flags);
 // Where applications keep what they learn.
 void add_state_flag(CLI::App& app, std::string& state);
+// Which jobs are kept, and where.
+void add_job_flags(CLI::App& app, KeptJobsOptions& options);
 // Where devices run, as it was asked for.
 struct DeviceFlags {
   std::optional<uint32_t> threads;   // of the one device

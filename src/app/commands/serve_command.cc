@@ -70,25 +70,13 @@ int serve(const ServeFlags& flags) {
   return 0;
 }
 
-void add_job_flags(CLI::App& app, KeptJobsOptions& options) {
+void add_registration_flags(CLI::App& app, VariantProcessOptions& options) {
   const FlagGroup group(app, "Jobs");
-  app.add_option("--jobs", options.folder,
-                 "folder of jobs that the server keeps: their inputs, outputs and database; without it there are none")
-      ->type_name("FOLDER");
-  app.add_option("--jobs-running", options.running_max, "jobs that run at a time; others wait")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  add_bytes_flag(app, "jobs-bytes-per-key", options.key_bytes_max,
-                 "disk for the outputs of all jobs of one key; without keys, of all", "no limit");
-  app.add_option("--webhooks", options.webhooks,
-                 "HOST or HOST:PORT that jobs may notify when they end; once for each, without it none")
-      ->type_name("HOST")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--variants-python", options.variants.python,
+  app.add_option("--variants-python", options.python,
                  "interpreter with numpy, onnx and onnxruntime, which makes the variants of registrations")
       ->type_name("PROGRAM")
       ->capture_default_str();
-  add_bytes_flag(app, "variants-memory", options.variants.memory_bytes, "memory that it may take");
+  add_bytes_flag(app, "variants-memory", options.memory_bytes, "memory that it may take");
 }
 
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
@@ -130,6 +118,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_tuner_flags(*command, {options->pipeline_tuner, options->plans}, "REPOSITORY");
   add_task_flags(*command, flags->tasks);
   add_job_flags(*command, options->jobs);
+  add_registration_flags(*command, options->jobs.variants);
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background,
                               options->compilations});
   add_log_flags(*command, options->log);
