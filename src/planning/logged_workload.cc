@@ -33,8 +33,7 @@ struct LoggedExec {
 struct Measured {
   uint32_t pages = 1;
   std::vector<Duration> loads;
-  std::map<uint32_t, std::vector<Duration>> batches;  // by batch size
-  std::vector<LoggedExec> execs;
+  std::vector<LoggedExec> execs;  // sorted by start before use
 };
 
 // Requests that are replayed as one stream.
@@ -46,13 +45,65 @@ struct Requests {
 // A container or a step is there without a LOAD.
 constexpr Duration kNoLoad = Duration::microseconds(1);
 
-ModelProfile profile_of(std::string_view name, Measured& measured, uint64_t page_bytes) {
+// How many times as long as usual EXECs took about a time, by those of the batch size that ran most often. Large
+// batches run when much waits, which is when a device is slow: the median of their durations alone would have that in
+// it.
+class Slowness {
+ public:
+  // REQUIRES: `execs` is sorted and not empty.
+  explicit Slowness(const std::vector<LoggedExec>& execs) {
+    std::map<uint32_t, std::vector<Duration>> durations;
+    for (const LoggedExec& exec : execs) durations[exec.batch_size].push_back(exec.duration);
+    auto& [size, most] = *std::ranges::max_element(durations, {}, [](const auto& each) { return each.second.size(); });
+    const double usual = std::max(median(most), Duration::nanoseconds(1)).to_seconds();
+    for (const LoggedExec& exec : execs) {
+      if (exec.batch_size != size) continue;
+      starts_.push_back(exec.start);
+      factors_.push_back(exec.duration.to_seconds() / usual);
+    }
+  }
+
+  // The median of the kNear that are nearest.
+  double at(TimePoint time) const {
+    const size_t near = std::min(kNear, starts_.size());
+    const auto later = static_cast<size_t>(std::ranges::lower_bound(starts_, time) - starts_.begin());
+    const size_t first = std::min(later - std::min(later, near / 2), starts_.size() - near);
+    std::vector<double> factors(&factors_[first], &factors_[first] + near);
+    std::ranges::nth_element(factors, factors.begin() + static_cast<int64_t>(near / 2));
+    return std::max(factors[near / 2], 1e-6);
+  }
+
+ private:
+  static constexpr size_t kNear = 9;
+  std::vector<TimePoint> starts_;
+  std::vector<double> factors_;
+};
+
+// The EXECs of a model, by batch size: how long they usually take, and how many there are.
+struct UsualExec {
+  Duration duration;
+  size_t count = 0;
+};
+
+std::map<uint32_t, UsualExec> usual_execs(const std::vector<LoggedExec>& execs) {
+  const Slowness slowness(execs);
+  std::map<uint32_t, std::vector<Duration>> durations;
+  for (const LoggedExec& exec : execs) {
+    durations[exec.batch_size].push_back(exec.duration.scaled(1 / slowness.at(exec.start)));
+  }
+  std::map<uint32_t, UsualExec> usual;
+  for (auto& [size, each] : durations) usual[size] = {median(each), each.size()};
+  return usual;
+}
+
+ModelProfile profile_of(std::string_view name, Measured& measured, const std::map<uint32_t, UsualExec>& usual,
+                        uint64_t page_bytes) {
   ModelProfile profile{.name = std::string(name),
                        .weights_bytes = std::max(1u, measured.pages) * page_bytes,
                        .load = measured.loads.empty() ? kNoLoad : median(measured.loads)};
   Duration least = Duration::nanoseconds(1);
-  for (auto& [size, durations] : measured.batches) {
-    least = std::max(least, median(durations));
+  for (const auto& [size, exec] : usual) {
+    least = std::max(least, exec.duration);
     if (profile.batch_sizes.empty() && size != 1) {
       profile.batch_sizes.push_back(1);  // a single row ran in the smallest
       profile.exec.push_back(least);
@@ -65,20 +116,20 @@ ModelProfile profile_of(std::string_view name, Measured& measured, uint64_t page
 }
 
 // Of batch sizes that ran often enough for a median, with their times counted from `begin`.
-std::vector<SeenExec> seen_execs_of(const ModelProfile& profile, const Measured& measured, TimePoint begin) {
+std::vector<SeenExec> seen_execs_of(const ModelProfile& profile, const Measured& measured,
+                                    const std::map<uint32_t, UsualExec>& usual, TimePoint begin) {
   std::map<uint32_t, double> typical;  // seconds, by batch size
   for (size_t i = 0; i < profile.batch_sizes.size(); ++i) {
-    const auto batches = measured.batches.find(profile.batch_sizes[i]);
-    if (batches == measured.batches.end() || batches->second.size() < kLoggedBatchesMin) continue;
+    const auto exec = usual.find(profile.batch_sizes[i]);
+    if (exec == usual.end() || exec->second.count < kLoggedBatchesMin) continue;
     typical[profile.batch_sizes[i]] = std::max(profile.exec[i], Duration::nanoseconds(1)).to_seconds();
   }
   std::vector<SeenExec> seen;
   for (const LoggedExec& exec : measured.execs) {
-    const auto median = typical.find(exec.batch_size);
-    if (median == typical.end()) continue;
-    seen.push_back({exec.start - begin, exec.duration.to_seconds() / median->second});
+    const auto each = typical.find(exec.batch_size);
+    if (each == typical.end()) continue;
+    seen.push_back({exec.start - begin, exec.duration.to_seconds() / each->second});
   }
-  std::ranges::stable_sort(seen, {}, &SeenExec::at);
   return seen;
 }
 
@@ -111,9 +162,9 @@ class WorkloadReader {
       measured.pages = std::max(measured.pages, action.pages);
       if (action.type == ActionType::kLoad) measured.loads.push_back(action.duration);
       if (action.type != ActionType::kInfer) continue;
-      measured.batches[action.batch_size].push_back(action.duration);
       measured.execs.push_back({action.start, action.batch_size, action.duration});
     }
+    for (auto& [model, measured] : measured_) std::ranges::stable_sort(measured.execs, {}, &LoggedExec::start);
   }
 
   Status find_requests() {
@@ -149,14 +200,15 @@ class WorkloadReader {
 
   Status add_model(std::string_view model, LoggedWorkload& to) {
     Measured& measured = measured_[model];
-    if (measured.batches.empty()) {
+    if (measured.execs.empty()) {
       return Status::invalid_argument(fmt::format(
           "{}: has requests for model '{}', of which no batch has run: how long one takes is not known", name_, model));
     }
     // A name like one of the V100's is not that model.
-    ModelProfile profile = profile_of(model, measured, page_bytes_);
+    const std::map<uint32_t, UsualExec> usual = usual_execs(measured.execs);
+    ModelProfile profile = profile_of(model, measured, usual, page_bytes_);
     profile.name = "logged " + profile.name;
-    if (auto seen = seen_execs_of(profile, measured, begin_); !seen.empty()) {
+    if (auto seen = seen_execs_of(profile, measured, usual, begin_); !seen.empty()) {
       to.seen_execs.emplace(model, std::move(seen));
     }
     to.workload.groups.push_back({.name = std::string(model), .profile = profile.name});

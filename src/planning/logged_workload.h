@@ -2,9 +2,10 @@
 // runs of each pipeline as streams that are replayed, and the durations that were measured.
 //
 // What it takes from the log: arrivals, classes (offline requests become best effort), the
-// median SLO of a stream, medians of LOAD and of EXEC by batch size, how EXECs spread around these and when, pages, and
-// what each run of a pipeline visited; of runs that were not answered, the shares of the others. It knows nothing of
-// the sizes of inputs and outputs: copies take what the simulator's noise says.
+// median SLO of a stream, medians of LOAD and, of a device at its usual speed, of EXEC by batch size,
+// how EXECs spread around these and when, pages, and what each run of a pipeline visited; of runs that were not
+// answered, the shares of the others. It knows nothing of the sizes of inputs and outputs: copies take what the
+// simulator's noise says.
 #ifndef FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
 #define FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
 

@@ -112,8 +112,10 @@ TEST_F(LoggedWorkloadTest, ReplaysEachModelWithAndWithoutDeadline) {
 
 TEST_F(LoggedWorkloadTest, KnowsHowDurationsSpread) {
   request(RequestId(1), "a", 100, 20);
-  for (uint32_t i = 1; i <= 11; ++i) action(ActionType::kInfer, "a", i, 1);
-  for (uint32_t i = 0; i < 10; ++i) action(ActionType::kInfer, "a", i == 0 ? 100 : 20, 4);
+  // The last nine have the same median as all.
+  double start = 0;
+  for (const double exec : {1, 11, 2, 10, 3, 9, 4, 8, 5, 7, 6}) action(ActionType::kInfer, "a", exec, 1, start += 20);
+  for (uint32_t i = 0; i < 10; ++i) action(ActionType::kInfer, "a", i == 0 ? 100 : 20, 4, 300);
   for (uint32_t i = 0; i < 9; ++i) action(ActionType::kInfer, "a", i == 0 ? 1000 : 40, 8);  // too few
   const auto logged = read();
   ASSERT_TRUE(logged.ok()) << logged.status().message();
@@ -128,6 +130,19 @@ TEST_F(LoggedWorkloadTest, KnowsHowDurationsSpread) {
   EXPECT_NEAR(factors.front(), 1 / 6.0, 1e-9);
   EXPECT_NEAR(factors.back(), 5, 1e-9);
   EXPECT_EQ(std::ranges::count(factors, 1.0), 10);
+}
+
+// Large batches run when much waits, as it does on a slow device: their usual duration is of a device at its usual
+// speed.
+TEST_F(LoggedWorkloadTest, KnowsHowSlowADeviceWas) {
+  request(RequestId(1), "a", 0);
+  for (uint32_t i = 0; i < 60; ++i) action(ActionType::kInfer, "a", i < 40 ? 2 : 6, 1, 10 * i);
+  for (uint32_t i = 0; i < 10; ++i) action(ActionType::kInfer, "a", 24, 8, 500 + i);
+  const auto logged = read();
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+  const ModelProfile* const profile = logged->profiles.find(logged->workload.groups[0].profile);
+  EXPECT_THAT(profile->exec, ElementsAre(ms(2), ms(8)));
+  for (const SeenExec& exec : logged->seen_execs.at("a")) EXPECT_NEAR(exec.factor, exec.at < ms(400) ? 1 : 3, 1e-6);
 }
 
 // From the first arrival on, in order; the log has an action when its outcome is known.
