@@ -129,8 +129,7 @@ void TaskRouter::follow_residents(Served& served) {
   for (const Entry& entry : served.entries) {
     for (const auto& [device, facts] : served.registry.devices()) {
       if (cluster_.device(device).kind() != entry.kind) continue;
-      const bool has =
-          std::ranges::count(served.registry.instances(entry.variant), device, &VariantRegistry::Instance::device) > 0;
+      const bool has = served.registry.has_instance(entry.variant, device);
       const bool holds = cluster_.placed(device, entry.model);
       if (has == holds) continue;
       served.monitors.erase({entry.variant, device});
@@ -155,34 +154,48 @@ void TaskRouter::follow_durations(Served& served) {
   }
 }
 
-void TaskRouter::follow_queues(Served& served, const Request& request, TimePoint now) {
+void TaskRouter::count_queues(const Served& served) {
+  queues_.clear();
+  for (const auto& [device, facts] : served.registry.devices()) {
+    const size_t kind = cluster_.device(device).kind().value();
+    if (kind >= queues_.size()) queues_.resize(kind + 1);
+    ++queues_[kind].devices;
+  }
+  for (uint16_t kind = 0; kind < queues_.size(); ++kind) queues_[kind].waiting = work_.on_kind(KindId(kind));
+}
+
+void TaskRouter::follow_queues(Served& served, const VariantRequirements& asked, const Request& request,
+                               TimePoint now) {
+  count_queues(served);
   for (const Entry& entry : served.entries) {
-    const Duration latency = served.registry.variant(entry.variant).latency();
-    const std::vector<VariantRegistry::Instance> instances = served.registry.instances(entry.variant);
-    for (const VariantRegistry::Instance& instance : instances) {
-      const TimePoint when = answered(served, entry, instance.device, request, now);
-      served.registry.set_begins(entry.variant, instance.device, when - latency);
-      const auto monitor = served.monitors.find({entry.variant, instance.device});
-      if (monitor == served.monitors.end()) continue;
-      served.registry.set_state(entry.variant, instance.device, monitor->second.state(now));
+    const Variant& facts = served.registry.variant(entry.variant);
+    if (facts.accuracy < asked.accuracy || facts.query_picodollars() > asked.cost_picodollars) continue;
+    begins_.clear();
+    for (const VariantRegistry::Instance& instance : served.registry.instances(entry.variant)) {
+      begins_.push_back(answered(entry, instance.device, request, now) - facts.latency());
+    }
+    served.registry.set_begins(entry.variant, begins_);
+    for (auto monitor = served.monitors.lower_bound({entry.variant, DeviceId()});
+         monitor != served.monitors.end() && monitor->first.first == entry.variant; ++monitor) {
+      if (!served.registry.has_instance(entry.variant, monitor->first.second)) continue;
+      served.registry.set_state(entry.variant, monitor->first.second, monitor->second.state(now));
     }
   }
 }
 
-TimePoint TaskRouter::answered(const Served& served, const Entry& entry, DeviceId device, const Request& request,
-                               TimePoint now) {
+TimePoint TaskRouter::answered(const Entry& entry, DeviceId device, const Request& request, TimePoint now) const {
   const DeviceModel& own = cluster_.device(device);
   TimePoint start = own.exec_available(now);
   if (own.residency(entry.model) == Residency::kLoading) start = std::max(start, own.loaded_at(entry.model));
-  const auto devices = std::ranges::count_if(
-      served.registry.devices(), [&](const auto& each) { return cluster_.device(each.first).kind() == entry.kind; });
-  const Duration waiting = work_.of_model(device, entry.model, request.bucket, 0);
-  const Duration with_it = work_.of_model(device, entry.model, request.bucket, request.call_rows);
-  const Duration others = std::max(Duration(), work_.on_kind(entry.kind) - waiting);
+  const KindQueue& queue = queues_[entry.kind.value()];
   const Duration alone =
       exec_of_rows(cluster_.batch_sizes(device, entry.model),
                    cluster_.durations().execs(device, entry.model, request.bucket, 0), request.call_rows);
-  return start + others / devices + std::max(alone, with_it / devices);
+  if (!work_.has(entry.model)) return start + queue.waiting / queue.devices + alone;
+  const Duration waiting = work_.of_model(device, entry.model, request.bucket, 0);
+  const Duration with_it = work_.of_model(device, entry.model, request.bucket, request.call_rows);
+  const Duration others = std::max(Duration(), queue.waiting - waiting);
+  return start + others / queue.devices + std::max(alone, with_it / queue.devices);
 }
 
 // ---- Choices ----
@@ -197,18 +210,19 @@ TaskRouter::Route TaskRouter::route(const Request& request, TimePoint now) {
   if (served.rebuild) rebuild(served);
   if (served.residents_stale) follow_residents(served);
   follow_durations(served);
-  follow_queues(served, request, now);
-  Route route = choose(served, request, now);
+  const VariantRequirements asked{.latency = time_left(cluster_, request, now),
+                                  .accuracy = request.requirements.accuracy,
+                                  .cost_picodollars = picodollars(request.requirements.cost_nanodollars_most)};
+  follow_queues(served, asked, request, now);
+  Route route = choose(served, asked, request, now);
   if (route.chosen && request.call_rows > 1) {
     calls_.insert(request.call, {.model = route.model, .rows_left = request.call_rows - 1});
   }
   return route;
 }
 
-TaskRouter::Route TaskRouter::choose(Served& served, const Request& request, TimePoint now) {
-  const VariantRequirements asked{.latency = time_left(cluster_, request, now),
-                                  .accuracy = request.requirements.accuracy,
-                                  .cost_picodollars = picodollars(request.requirements.cost_nanodollars_most)};
+TaskRouter::Route TaskRouter::choose(Served& served, const VariantRequirements& asked, const Request& request,
+                                     TimePoint now) {
   if (asked.latency > Duration()) {
     const VariantChoice choice = policy_->get_variant(served.registry, served.id, asked, now);
     if (choice.chosen()) return {.model = served.entries[choice.variant->value()].model, .chosen = true};
@@ -231,7 +245,7 @@ TaskRouter::Route TaskRouter::first_to_answer(Served& served, const VariantRequi
       at = std::max(now, instances.front().begins) + facts.latency();
     } else if (const std::optional<DeviceId> device = served.registry.loading_device(entry.variant)) {
       at = std::max(cluster_.device(*device).load_available(now) + facts.load, now) + facts.latency();
-      at = std::max(at, answered(served, entry, *device, request, now));
+      at = std::max(at, answered(entry, *device, request, now));
     }
     if (best != nullptr && at >= best_at) continue;
     best = &entry;

@@ -11,8 +11,8 @@
 //
 // Costs. Residents, profiles and states of instances change the registry's indexes at the events that
 // change them, or at the next call if no call comes between. When an instance could begin follows from
-// all that waits, so it is brought up to date before a choice, for the instances of that task:
-// as many as its variants have on devices.
+// all that waits, so it is brought up to date before a choice, for the instances of those variants of the
+// task that are accurate and cheap enough: as many as these have on devices.
 //
 // Rejected: one registry for all tasks. Each event would cost by the number of tasks.
 //
@@ -100,16 +100,22 @@ class TaskRouter {
     ModelId model;
     uint32_t rows_left = 0;
   };
+  // The devices of a kind that a task has, and the EXEC that waits for them.
+  struct KindQueue {
+    int64_t devices = 0;
+    Duration waiting;
+  };
   static bool has_model(const Served& served, ModelId model) { return served.info->find(model) != nullptr; }
 
   void rebuild(Served& served);
   void add_entries(Served& served, const TaskVariant& variant);
   void follow_residents(Served& served);
   void follow_durations(Served& served);
-  void follow_queues(Served& served, const Request& request, TimePoint now);
-  // When the call would be answered there.
-  TimePoint answered(const Served& served, const Entry& entry, DeviceId device, const Request& request, TimePoint now);
-  Route choose(Served& served, const Request& request, TimePoint now);
+  void count_queues(const Served& served);
+  void follow_queues(Served& served, const VariantRequirements& asked, const Request& request, TimePoint now);
+  // When the call would be answered there. REQUIRES: count_queues().
+  TimePoint answered(const Entry& entry, DeviceId device, const Request& request, TimePoint now) const;
+  Route choose(Served& served, const VariantRequirements& asked, const Request& request, TimePoint now);
   Route first_to_answer(Served& served, const VariantRequirements& asked, const Request& request, TimePoint now);
   static Route refuse(const Served& served, const VariantRequirements& asked);
 
@@ -118,6 +124,8 @@ class TaskRouter {
   const std::unique_ptr<VariantPolicy> policy_;
   WaitingWork work_;
   std::map<ServedTaskId, Served> tasks_;
+  std::vector<KindQueue> queues_;  // by KindId, of the task that was last counted for
+  std::vector<TimePoint> begins_;  // of a variant's instances, for a moment
   FlatMap<RequestId, OpenCall> calls_;  // by Request::call; at most as many as requests in flight
 };
 

@@ -8,6 +8,7 @@
 #ifndef FOLIOT_CONTROLLER_WAITING_WORK_H_
 #define FOLIOT_CONTROLLER_WAITING_WORK_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,6 +30,11 @@ class WaitingWork {
 
   // All that waits for devices of this kind.
   Duration on_kind(KindId kind);
+  // Whether something waits for the model.
+  bool has(ModelId model) const {
+    return model.value() < models_.size() &&
+           std::ranges::any_of(models_[model.value()].rows, [](uint32_t rows) { return rows > 0; });
+  }
   // What waits for the model, and so many rows more in `bucket`, on this device. REQUIRES: it can run the
   // model.
   Duration of_model(DeviceId device, ModelId model, BucketId bucket, uint32_t more) const;

@@ -31,10 +31,13 @@ void VariantIndex::reset(std::vector<double> accuracies) {
 void VariantIndex::set(uint32_t position, const Entry& entry) {
   FOLIOT_CHECK(position < size());
   uint32_t node = leaves_ + position;
-  nodes_[node] = entry;
-  while (node > 1) {
+  Entry least = entry;
+  // Nothing above a node that stays as it is changes.
+  while (nodes_[node] != least) {
+    nodes_[node] = least;
+    if (node == 1) return;
     node /= 2;
-    nodes_[node] = least_of(nodes_[2 * node], nodes_[2 * node + 1]);
+    least = least_of(nodes_[2 * node], nodes_[2 * node + 1]);
   }
 }
 

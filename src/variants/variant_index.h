@@ -32,6 +32,7 @@ class VariantIndex {
     Duration latency = Duration::max();
     TimePoint ready = TimePoint::infinite_future();  // instant; kAlways where that is not asked for
     int64_t cost = std::numeric_limits<int64_t>::max();
+    bool operator==(const Entry&) const = default;
   };
   struct Query {
     double accuracy_least = 0;

@@ -9,6 +9,13 @@
 #include "base/check.h"
 
 namespace foliot {
+namespace {
+
+bool comes_before(const VariantRegistry::Instance& a, const VariantRegistry::Instance& b) {
+  return std::tie(a.begins, a.device) < std::tie(b.begins, b.device);
+}
+
+}  // namespace
 
 std::string_view to_string(InstanceState state) {
   switch (state) {
@@ -195,6 +202,15 @@ void VariantRegistry::set_begins(VariantId variant, DeviceId device, TimePoint b
   index_instances(variant);
 }
 
+void VariantRegistry::set_begins(VariantId variant, std::span<const TimePoint> begins) {
+  std::vector<Instance>& instances = entries_.at(variant.value()).instances;
+  FOLIOT_CHECK(begins.size() == instances.size());
+  if (instances.empty()) return;
+  for (size_t i = 0; i < begins.size(); ++i) instances[i].begins = begins[i];
+  std::ranges::sort(instances, comes_before);
+  index_instances(variant);
+}
+
 std::vector<VariantRegistry::Instance>::iterator VariantRegistry::find_instance(VariantId variant, DeviceId device) {
   std::vector<Instance>& instances = entries_.at(variant.value()).instances;
   const auto found = std::ranges::find(instances, device, &Instance::device);
@@ -204,11 +220,8 @@ std::vector<VariantRegistry::Instance>::iterator VariantRegistry::find_instance(
 
 // Moves the one at `at` to its place among the others, which are sorted.
 void VariantRegistry::sort_in(std::vector<Instance>& instances, std::vector<Instance>::iterator at) {
-  const auto before = [](const Instance& a, const Instance& b) {
-    return std::tie(a.begins, a.device) < std::tie(b.begins, b.device);
-  };
-  for (; at != instances.begin() && before(*at, *(at - 1)); --at) std::iter_swap(at, at - 1);
-  for (; at + 1 != instances.end() && before(*(at + 1), *at); ++at) std::iter_swap(at, at + 1);
+  for (; at != instances.begin() && comes_before(*at, *(at - 1)); --at) std::iter_swap(at, at - 1);
+  for (; at + 1 != instances.end() && comes_before(*(at + 1), *at); ++at) std::iter_swap(at, at + 1);
 }
 
 std::optional<VariantId> VariantRegistry::find_variant(TaskId task, std::string_view name) const {

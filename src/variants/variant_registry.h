@@ -12,6 +12,7 @@
 #ifndef FOLIOT_VARIANTS_VARIANT_REGISTRY_H_
 #define FOLIOT_VARIANTS_VARIANT_REGISTRY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -76,6 +77,8 @@ class VariantRegistry {
   void remove_instance(VariantId variant, DeviceId device);
   void set_state(VariantId variant, DeviceId device, InstanceState state);
   void set_begins(VariantId variant, DeviceId device, TimePoint begins);
+  // Of all its instances, in the order of instances(variant), which is another one then.
+  void set_begins(VariantId variant, std::span<const TimePoint> begins);
 
   bool has(VariantId variant) const { return variant.value() < entries_.size() && entries_[variant.value()].present; }
   const Variant& variant(VariantId variant) const { return entries_.at(variant.value()).variant; }
@@ -85,6 +88,9 @@ class VariantRegistry {
   const std::vector<VariantId>& variants(TaskId task) const { return tasks_.at(task.value()).by_accuracy; }
   // By `begins`, ascending.
   const std::vector<Instance>& instances(VariantId variant) const { return entries_.at(variant.value()).instances; }
+  bool has_instance(VariantId variant, DeviceId device) const {
+    return std::ranges::find(instances(variant), device, &Instance::device) != instances(variant).end();
+  }
   // kInactive without instances; else kActive if one is; else that of the least loaded one.
   InstanceState state(VariantId variant) const;
   const std::map<DeviceId, Device>& devices() const { return devices_; }
