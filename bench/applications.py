@@ -131,6 +131,23 @@ class Connection:
             self.buffer += received
 
 
+    def receive_all(self, count):
+        """So many answers at once, without their bodies. Raises RuntimeError unless the status of all is 200."""
+        while (answers := self.buffer.count(b"HTTP/1.1 ")) < count or not self.is_whole():
+            if answers != self.buffer.count(b"HTTP/1.1 200 "):
+                raise RuntimeError(f"{self.buffer[-200:]!r}")
+            received = self.socket.recv(1 << 18)
+            if not received:
+                raise RuntimeError("the server closed a connection")
+            self.buffer += received
+        self.buffer = b""
+
+    def is_whole(self):
+        """Whether the last answer in the buffer is."""
+        head, separator, body = self.buffer[self.buffer.rfind(b"HTTP/1.1 "):].partition(b"\r\n\r\n")
+        return not head or bool(separator) and len(body) == int(re.search(rb"(?i)content-length: *(\d+)", head)[1])
+
+
 def ask_all(connections, messages):
     """The answers, decoded, in order; as many requests are under way as there are connections."""
     answers = []
@@ -309,23 +326,22 @@ def observations(folder, arguments):
 
 
 def feedback_alone(connections, questions, truth, count):
-    """Feedback per second, sent 64 at a time on each of four connections."""
+    """Feedback per second, sent 64 at a time on each of four connections in turn. A connection's answers are read before
+    it is sent the next: meanwhile the server has those of the others."""
     messages = []
     while len(messages) < count:
         messages += [feedback("digits", answer["parameters"]["feedback_id"], label)
                      for answer, label in zip(ask_all(connections, questions), truth)]
-    used, batch = connections[:4], 64
+    batches = [b"".join(messages[first:first + 64]) for first in range(0, count, 64)]
+    used, unread = connections[:4], [0] * 4
     begin = time.perf_counter()
-    for first in range(0, len(messages), batch * len(used)):
-        sent = []
-        for number, connection in enumerate(used):
-            part = messages[first + number * batch:first + (number + 1) * batch]
-            connection.send(*part)
-            sent.append(len(part))
-        for connection, answers in zip(used, sent):
-            for _ in range(answers):
-                connection.receive()
-    return len(messages) / (time.perf_counter() - begin)
+    for number, batch in enumerate(batches):
+        used[number % 4].receive_all(unread[number % 4])
+        used[number % 4].send(batch)
+        unread[number % 4] = min(64, count - 64 * number)
+    for connection, answers in zip(used, unread):
+        connection.receive_all(answers)
+    return count / (time.perf_counter() - begin)
 
 
 PARTS = {"ensembles": ensembles, "stragglers": stragglers, "contexts": contexts, "observations": observations}
