@@ -33,10 +33,11 @@ namespace {
 // Part of every key: programs of a compiler that makes other ones are made anew.
 constexpr int kCompilerVersion = 9;
 constexpr uint32_t kBatchSizeMax = 4096;
-// Runs of a plan in each layout that is tried.
+// Runs of a plan in each layout that is tried; after so long no further one begins.
 constexpr int kChoosingRuns = 4;
-// After so long two are enough.
 constexpr Duration kChoosingTime = Duration::milliseconds(300);
+// Of a large batch: what is fast for so many rows is fast for more.
+constexpr uint32_t kChoosingRowsMax = 8;
 
 // How far rows may differ from one batch size to another, as a share of the largest
 // value: in float32, and at most where that is what narrowing costs.
@@ -310,18 +311,19 @@ class Compilation {
     return {};
   }
 
-  // The geometric mean of what the smallest and the largest batch of the first
-  // bucket take at least, in seconds of processor time. Inputs are zeros.
+  // The geometric mean of what a small and a large batch of the first bucket take at
+  // least, in seconds of processor time. Inputs are zeros.
   Result<double> measure_slowness() {
     const std::unique_ptr<Device> device = device_.another();
     FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner,
                             ProgramRunner::create(*device, program_, weights_));
     double product = 1;
-    for (const size_t plan : {size_t{0}, program_.batch_sizes.size() - 1}) {
+    const auto larger = std::ranges::upper_bound(program_.batch_sizes, kChoosingRowsMax) - program_.batch_sizes.begin();
+    for (const size_t plan : {size_t{0}, static_cast<size_t>(std::max<std::ptrdiff_t>(larger, 1) - 1)}) {
       runner->put_input(std::vector<std::byte>(program_.plans[plan].input_bytes));
       Duration shortest = Duration::max();
       Duration spent;
-      for (int run = 0; run < kChoosingRuns && (run < 2 || spent < kChoosingTime); ++run) {
+      for (int run = 0; run < kChoosingRuns && spent < kChoosingTime; ++run) {
         const ProcessorTime time;
         FOLIOT_RETURN_IF_ERROR(runner->run_range(plan, {}).status());
         const Duration taken = time.elapsed();
@@ -422,7 +424,7 @@ class Compilation {
       std::vector<Duration> durations;
       Duration spent;
       const uint32_t runs = options_.first_size_only ? kFirstProfileRuns : std::max(options_.profile_runs, 1u);
-      while (durations.size() < runs && (durations.size() < 2 || spent < options_.profile_time)) {
+      while (durations.size() < runs && (durations.empty() || spent < options_.profile_time)) {
         FOLIOT_ASSIGN_OR_RETURN(const Duration duration, runner.run(i, input, output));
         durations.push_back(duration);
         spent += duration;

@@ -51,7 +51,7 @@ struct CompileOptions {
   std::vector<std::string> batch_dimensions;
   Precision precision = Precision::kFloat32;
   uint64_t page_bytes = uint64_t{16} << 20;
-  // Runs of each plan that make the seed profile; after profile_time two are enough.
+  // Runs of each plan that make the seed profile; after profile_time no further one begins.
   uint32_t profile_runs = 5;
   Duration profile_time = Duration::milliseconds(300);
   uint64_t workspace_bytes_max = uint64_t{4} << 30;

@@ -79,7 +79,7 @@ TestModel perceptron(OnnxDimension batch) {
 }
 
 // As many runs as are asked for would take for hours.
-TEST_F(CompilerTest, TwoRunsMakeTheSeedProfileOnceItsTimeIsUsedUp) {
+TEST_F(CompilerTest, OneRunMakesTheSeedProfileWhereItTakesAllItsTime) {
   options_.profile_runs = std::numeric_limits<uint32_t>::max();
   options_.profile_time = Duration();
   const auto compiled = this->compiled(perceptron(open("batch")));

@@ -119,7 +119,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   command->add_option("--profile-runs", options->profile_runs, "runs of each batch size that make the first profile")
-      ->default_str("5, or two where they take long")
+      ->default_str("5, or fewer where they take long")
       ->check(CLI::Range(1, 1000));
   command->add_flag(
       "--report", options->report,
