@@ -194,6 +194,14 @@ TEST_F(TaskRouterTest, WhatIsNotLoadedAnswersIfThereIsTimeToLoad) {
   EXPECT_EQ(asked(ms(90)), kThrifty);
 }
 
+// The cheapest one's LOAD is over at 100 ms.
+TEST_F(TaskRouterTest, WhatIsBeingLoadedAnswersIfThereIsTimeForTheRest) {
+  load(kQuick);
+  propose([&](Dispatcher& d) { EXPECT_EQ(d.load(DeviceId(0), kThrifty, {at(0), at(10)}), Verdict::kAccepted); });
+  EXPECT_EQ(asked(ms(90)), kQuick);
+  EXPECT_EQ(asked(ms(130)), kThrifty);
+}
+
 TEST_F(TaskRouterTest, MeasuredDurationsCount) {
   load_all();
   EXPECT_EQ(asked(ms(12)), kThrifty);
