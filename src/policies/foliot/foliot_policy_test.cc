@@ -563,6 +563,31 @@ TEST(FoliotPolicyTest, EvictsWhatIsAskedForTheLeast) {
   ASSERT_EQ(of_type(sent, ActionType::kLoad).size(), 1u);
 }
 
+// The copy of a model that another device can serve goes before the only one of a model that is asked for less often.
+TEST(FoliotPolicyTest, EvictsASpareCopyFirst) {
+  PolicyStage stage = make_stage(2, 2);
+  const ModelId twice = stage.add_model({0, 1});
+  const ModelId first = stage.add_model({0});
+  const ModelId second = stage.add_model({1});
+  const ModelId cold = stage.add_model({});
+  double now = 0;
+  for (; now < 2000; now += 20) {
+    stage.request(twice, now, now + 30);
+    if (static_cast<int>(now) % 60 == 0) {
+      stage.request(first, now, now + 30);
+      stage.request(second, now, now + 30);
+    }
+    for (const Action& action : of_type(stage.plan(now), ActionType::kInfer)) {
+      stage.finish(action, now + 2, Duration::milliseconds(2));
+    }
+  }
+  now -= 10;  // the others are next asked for 10 and 50 ms from here
+  stage.request(cold, now, now + 30);
+  const auto unloads = of_type(stage.plan(now), ActionType::kUnload);
+  ASSERT_EQ(unloads.size(), 1u);
+  EXPECT_EQ(unloads[0].model, twice);
+}
+
 TEST(FoliotPolicyTest, RefusesAtOnceWhatCannotBeLoadedInTime) {
   PolicyStage stage = make_stage(1, 1);
   stage.add_model();
