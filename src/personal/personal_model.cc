@@ -301,7 +301,7 @@ Status PersonalModel::count_items(std::unique_lock<std::mutex>& lock) {
   for (size_t place = 0; place < users_.places(); ++place) use(users_.user(place));
   UserMemory::Cursor cursor;
   while (memory_ != nullptr && !cursor.is_at_end) {
-    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(cursor, kScannedBytes, lock));
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(cursor, SIZE_MAX, kScannedBytes, lock));
     for (const UserStore::Value& bytes : scanned.away) {
       const std::optional<UserValue> value = decode_value(bytes.bytes);
       if (!value) return wrong_value();
@@ -410,32 +410,47 @@ UserDigest PersonalModel::digest_at(const ObservationTable::User& user) const {
   return digest_of(user.id, user.generation, user.observations);
 }
 
-std::vector<UserDigest> PersonalModel::digests(size_t& place, size_t count) {
-  const std::lock_guard lock(mutex_);
+Result<std::vector<UserDigest>> PersonalModel::digests(size_t& place, size_t count) {
+  std::unique_lock lock(mutex_);
   std::vector<UserDigest> found;
+  if (memory_ != nullptr && place == 0) next_digest_ = memory_->begin_pass();
   for (; place < users_.places() && found.size() < count; ++place) {
+    if (memory_ != nullptr) memory_->visit(static_cast<uint32_t>(place), next_digest_);
     if (users_.user(place).is_used) found.push_back(digest_at(users_.user(place)));
+  }
+  while (memory_ != nullptr && found.empty() && !next_digest_.is_at_end) {
+    place = std::max<size_t>(place, 1);  // the pass goes on
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(next_digest_, count, kScannedBytes, lock));
+    for (const uint32_t in_memory : scanned.places) found.push_back(digest_at(users_.user(in_memory)));
+    for (const UserStore::Value& bytes : scanned.away) {
+      const std::optional<UserValue> value = decode_value(bytes.bytes);
+      if (!value) return wrong_value();
+      found.push_back(digest_at(value->user));
+    }
   }
   return found;
 }
 
-UserDigest PersonalModel::digest(uint64_t user) {
-  const std::lock_guard lock(mutex_);
+Result<UserDigest> PersonalModel::digest(uint64_t user) {
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   const std::optional<uint32_t> place = users_.find(user);
   return place ? digest_at(users_.user(*place)) : UserDigest{.user = user};
 }
 
-std::vector<std::byte> PersonalModel::copy(uint64_t user) {
-  const std::lock_guard lock(mutex_);
+Result<std::vector<std::byte>> PersonalModel::copy(uint64_t user) {
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   const std::optional<uint32_t> place = users_.find(user);
-  if (!place) return {};
+  if (!place) return std::vector<std::byte>();
   return encode_copy(user, users_.user(*place).generation, users_.user(*place).observations);
 }
 
-std::vector<std::byte> PersonalModel::copy(uint64_t user, const std::vector<uint64_t>& ids) {
-  const std::lock_guard lock(mutex_);
+Result<std::vector<std::byte>> PersonalModel::copy(uint64_t user, const std::vector<uint64_t>& ids) {
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   const std::optional<uint32_t> place = users_.find(user);
-  if (!place) return {};
+  if (!place) return std::vector<std::byte>();
   std::vector<UserObservation> chosen;
   for (const UserObservation& one : users_.user(*place).observations) {
     if (std::ranges::find(ids, one.id) != ids.end()) chosen.push_back(one);
@@ -702,7 +717,8 @@ Result<bool> PersonalModel::next_piece(std::vector<std::byte>& piece) {
 
 // Weights that are not of all observations are left out: they are brought up to date when they are read.
 Status PersonalModel::read_stored_pieces(std::unique_lock<std::mutex>& lock) {
-  FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(next_stored_, kScannedBytes, lock));
+  FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned,
+                          memory_->scan(next_stored_, SIZE_MAX, kScannedBytes, lock));
   const auto add = [this](const ObservationTable::User& user, const KeptWeights& kept) {
     const bool is_settled = kept.settled == user.observations.size();
     encode_user(user, is_settled ? std::span(kept.weights) : std::span<const float>(), weights_->fingerprint(),

@@ -155,15 +155,16 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   std::vector<KnownItem> begin_version();
   void end_version();
 
-  // Copies of users, where they are shared with other front ends; features are in a table. Of what is on disk.
-  // Digests of `count` users at most, from `place` on, which moves on; empty: there are no more.
-  std::vector<UserDigest> digests(size_t& place, size_t count);
+  // Copies of users, where they are shared with other front ends; features are in a table. Of what is on disk. They
+  // wait for the store as reads do, with its errors. Digests of `count` users at most, from `place` on, which moves on;
+  // empty: there are no more. One pass at a time; 0 begins it.
+  Result<std::vector<UserDigest>> digests(size_t& place, size_t count);
   // Of an unknown user: zeros.
-  UserDigest digest(uint64_t user);
+  Result<UserDigest> digest(uint64_t user);
   // For merge() of another model; empty: the user is unknown.
-  std::vector<std::byte> copy(uint64_t user);
+  Result<std::vector<std::byte>> copy(uint64_t user);
   // The same with only those observations that have these ids.
-  std::vector<std::byte> copy(uint64_t user, const std::vector<uint64_t>& ids);
+  Result<std::vector<std::byte>> copy(uint64_t user, const std::vector<uint64_t>& ids);
   // Adds what the copy has and this model has not: the user's limits held where it was observed. Without effect on a
   // later generation. Errors: kInvalidArgument if it is no copy; as observe() does, and `done` likewise.
   Status merge(std::span<const std::byte> copy, Done done);
@@ -301,6 +302,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   size_t next_place_ = 0;
   size_t next_item_ = 0;
   UserMemory::Cursor next_stored_;
+  UserMemory::Cursor next_digest_;
   std::deque<std::vector<std::byte>> stored_pieces_;
 
   std::mutex swap_mutex_;                    // taken before mutex_

@@ -431,7 +431,8 @@ void UserMemory::end_write(const Batch& batch, const Status& status) {
 
 // ---- All users
 
-Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t bytes_max, std::unique_lock<std::mutex>& lock) {
+Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t count, size_t bytes_max,
+                                             std::unique_lock<std::mutex>& lock) {
   begin_writing(lock);  // what is read stays so
   lock.unlock();
   Result<std::vector<UserStore::Value>> values = store_->scan(cursor.after, bytes_max);
@@ -439,6 +440,7 @@ Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t bytes_max, s
   end_writing();
   if (!values.ok()) return on_read(values.status());
   cursor.is_at_end = values->empty();
+  values->resize(std::min(values->size(), count));
   if (!values->empty()) cursor.after = values->back().user;
   Scanned scanned;
   for (UserStore::Value& value : *values) {
@@ -455,7 +457,7 @@ Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t bytes_max, s
 Status UserMemory::prepare_next(std::unique_lock<std::mutex>& lock) {
   Cursor cursor = begin_pass();
   while (!cursor.is_at_end) {
-    FOLIOT_ASSIGN_OR_RETURN(Scanned scanned, scan(cursor, kPreparedBytes, lock));
+    FOLIOT_ASSIGN_OR_RETURN(Scanned scanned, scan(cursor, SIZE_MAX, kPreparedBytes, lock));
     std::vector<UserStore::Value> values = std::move(scanned.away);
     std::erase_if(values, [this](const UserStore::Value& value) { return fetches_.contains(value.user); });
     for (const UserStore::Value& value : values) fetches_[value.user].is_begun = true;

@@ -123,8 +123,9 @@ class UserMemory {
   // the time is met: one that has left its place before it was visited has a value.
   Cursor begin_pass() { return {.pass = ++passes_}; }
   void visit(uint32_t index, const Cursor& cursor) { place(index).pass = cursor.pass; }
-  // Users from the cursor on, as they are when it returns; it may be none. Errors: kUnavailable.
-  Result<Scanned> scan(Cursor& cursor, size_t bytes_max, std::unique_lock<std::mutex>& lock);
+  // Users from the cursor on, as they are when it returns, so many with so many bytes at most; it may be none. Errors:
+  // kUnavailable.
+  Result<Scanned> scan(Cursor& cursor, size_t count, size_t bytes_max, std::unique_lock<std::mutex>& lock);
   // Makes the weights of all users that are in the store alone by the next table. Errors: kUnavailable.
   Status prepare_next(std::unique_lock<std::mutex>& lock);
   Statistics statistics() const;
