@@ -14,7 +14,7 @@ namespace foliot {
 namespace {
 
 constexpr size_t kObservationsPerRecord = 16'384;  // of a copy: far below kRecordBytesMax
-constexpr size_t kScannedBytes = 256 << 10;        // of the store, while nobody else writes to it
+constexpr size_t kScannedBytes = 256 << 10;        // of the store, while no other thread writes to it
 
 Status check_options(const PersonalModel::Options& options, bool has_store) {
   const auto wrong = [](const char* name, double value, const char* limit) {

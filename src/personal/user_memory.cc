@@ -82,7 +82,7 @@ void UserMemory::stop() {
 
 Status UserMemory::close(UserNote note) {
   std::unique_lock lock(mutex_);
-  if (is_damaged_) return Status();
+  if (is_damaged_) return store_->clear();
   Batch batch;
   add_erased(batch);
   for (uint32_t index = 0; index < users_.places(); ++index) {
@@ -148,7 +148,8 @@ Status UserMemory::full() const {
 Status UserMemory::admit() {
   if (!is_crowded()) return Status();
   wake();
-  return is_full() ? full() : Status();
+  const bool is_over = used() > options_.bytes_max || (is_full() && !write_error_.ok());
+  return is_over ? full() : Status();
 }
 
 UserMemory::Settled UserMemory::settled(uint32_t index) const {
@@ -270,7 +271,9 @@ Status UserMemory::wait(uint64_t user, Step step) {
 }
 
 Status UserMemory::on_read(const Status& status) {
+  wants_flush_ = wants_flush_ || !is_damaged_;
   is_damaged_ = true;
+  wake();
   return Status::unavailable(fmt::format("the user cannot be read: {}", status.message()));
 }
 
@@ -530,6 +533,13 @@ void UserMemory::run() {
     }
     if (is_stopping_) return;
     if (is_crowded() || erased_.size() >= kErasedMax) static_cast<void>(evict(lock));
+    if (std::exchange(wants_flush_, false)) {
+      begin_writing(lock);
+      lock.unlock();
+      static_cast<void>(store_->flush());  // else close() clears the store
+      lock.lock();
+      end_writing();
+    }
   }
 }
 

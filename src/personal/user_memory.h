@@ -1,9 +1,9 @@
 // UserMemory: which users of a personal model are in memory. Those that are used stay, within a limit of bytes (CLOCK);
 // all others are values of a UserStore, with their observations and weights.
 //
-// Whoever needs a user first brings it into memory. A read does so on its own thread. A change waits here, and a thread
-// of this class reads its user; from then on until the change is applied, the user is pinned. One thread at a time
-// reads a user, and nothing changes a user that is not in memory: so what was read is what the user is.
+// A thread that needs a user first brings it into memory. A read does so on its own thread. A change waits here, and a
+// thread of this class reads its user; from then on until the change is applied, the user is pinned. One thread at a
+// time reads a user, and nothing changes a user that is not in memory: so what was read is what the user is.
 //
 // The store is no state of its own: snapshots have its users, too. It is used again after a restart if it was closed
 // with the same log (UserNote), else it is cleared, and filled again while the log is read.
@@ -119,8 +119,8 @@ class UserMemory {
   void request_purge();
 
   size_t users() const { return users_.users() + away_; }
-  // A pass over all users visits the places first, and then scans until the cursor is at its end. Who was a user all
-  // the time is met: one that has left its place before it was visited has a value.
+  // A pass over all users visits the places first, and then scans until the cursor is at its end. Each user is met that
+  // is one all the time: if it has left its place before that was visited, it has a value.
   Cursor begin_pass() { return {.pass = ++passes_}; }
   void visit(uint32_t index, const Cursor& cursor) { place(index).pass = cursor.pass; }
   // Users from the cursor on, as they are when it returns, so many with so many bytes at most; it may be none. Errors:
@@ -174,10 +174,12 @@ class UserMemory {
   Place& place(uint32_t index);
   uint64_t bytes_of_each() const;
   uint64_t used() const { return observed_bytes_ + users_.users() * bytes_of_each(); }
-  bool is_crowded() const { return used() > options_.bytes_max - options_.bytes_max / 8; }
-  bool is_full() const { return used() > options_.bytes_max; }
-  // Eviction goes on until no more than this is in use, so that batches are large.
-  uint64_t used_after_eviction() const { return options_.bytes_max - options_.bytes_max / 8 - options_.bytes_max / 16; }
+  // From here on users leave in the background, until no more than used_after_eviction() are in memory: so batches are
+  // large.
+  bool is_crowded() const { return used() > options_.bytes_max - options_.bytes_max / 4; }
+  uint64_t used_after_eviction() const { return options_.bytes_max - options_.bytes_max / 4 - options_.bytes_max / 16; }
+  // From here on others must leave before a user comes, and changes are refused if users cannot be written.
+  bool is_full() const { return used() > options_.bytes_max - options_.bytes_max / 8; }
   Status full() const;
   Settled settled(uint32_t index) const;
   std::vector<std::byte> encode(uint32_t index) const;
@@ -229,6 +231,7 @@ class UserMemory {
   bool is_writing_ = false;          // one thread at a time
   Status write_error_;               // of the last write
   bool is_damaged_ = false;          // a value could not be read
+  bool wants_flush_ = false;         // so that a store that is damaged counts as not closed
   bool has_work_ = false;
   bool wants_purge_ = false;
   bool is_stopping_ = false;

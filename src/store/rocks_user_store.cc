@@ -118,7 +118,7 @@ struct RocksUserStore::Database {
     db.reset(opened);
     return error_of(folder, "open it", status);
   }
-  // After an error in the background RocksDB refuses all writes until it is told to try again.
+  // After an error in the background RocksDB refuses all writes until Resume().
   Status write(rocksdb::WriteBatch& batch) {
     rocksdb::WriteOptions without_log;
     without_log.disableWAL = true;

@@ -24,8 +24,8 @@ class RocksUserStore : public UserStore {
  public:
   static constexpr uint64_t kBytesMin = 4 << 20;
 
-  // Makes the folder if there is none, as its parent's owner: nobody else opens it. Errors: kInvalidArgument for
-  // `bytes_max` below kBytesMin; as UserStore, also if what is in it is damaged: then remove_all() and open again.
+  // Makes the folder if there is none, as the owner of its parent: no other process opens it. Errors: kInvalidArgument
+  // for `bytes_max` below kBytesMin; as UserStore, also if what is in it is damaged: then remove_all() and open again.
   static Result<std::unique_ptr<RocksUserStore>> open(const std::filesystem::path& folder, uint64_t bytes_max);
   // Removes a folder that is not open; without effect if there is none.
   static Status remove_all(const std::filesystem::path& folder);

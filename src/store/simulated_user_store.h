@@ -3,7 +3,7 @@
 //
 // crash() loses what was not flushed in part: the first of the writes since then stay, any number of them.
 //
-// Threading: as UserStore; crash() and what follows while nobody else uses it.
+// Threading: as UserStore; crash() and what follows while no other thread uses it.
 #ifndef FOLIOT_STORE_SIMULATED_USER_STORE_H_
 #define FOLIOT_STORE_SIMULATED_USER_STORE_H_
 
