@@ -116,16 +116,20 @@ void UserShards::on_digests(uint64_t channel, const HomeCall& call) {
   if (!is_quiet()) return reply(channel, call.id, {HomeOutcome::kStale, {}});
   HomeReply answer{.id = call.id};
   for (const UserDigest& digest : call.digests) {
-    if (store_.digest(call.model, digest.user) != digest) answer.users.push_back(digest.user);
+    const Result<UserDigest> own = store_.digest(call.model, digest.user);
+    if (!own.ok()) return reply(channel, call.id, {HomeOutcome::kFailed, {}});
+    if (*own != digest) answer.users.push_back(digest.user);
   }
   peers_.reply(channel, answer);
 }
 
 void UserShards::on_pull(uint64_t channel, const HomeCall& call) {
   if (!is_quiet()) return reply(channel, call.id, {HomeOutcome::kStale, {}});
-  Served served;
-  if (store_.digest(call.model, call.user) != call.digests.front()) served.bytes = store_.copy(call.model, call.user);
-  reply(channel, call.id, std::move(served));
+  const Result<UserDigest> own = store_.digest(call.model, call.user);
+  Result<WireBytes> copy = WireBytes();
+  if (own.ok() && *own != call.digests.front()) copy = store_.copy(call.model, call.user);
+  if (!own.ok() || !copy.ok()) return reply(channel, call.id, {HomeOutcome::kFailed, {}});
+  reply(channel, call.id, {HomeOutcome::kDone, *std::move(copy)});
 }
 
 // ---- Calls of clients
@@ -227,7 +231,9 @@ void UserShards::replicate(const CallPtr& call, const std::string& home, ShardSt
 
 void UserShards::pull(const CallPtr& call, const std::function<void(bool complete)>& done) {
   auto pull = std::make_shared<Pull>(Pull{.call = call, .epoch = view_.epoch(), .left = others(), .done = done});
-  const UserDigest own = store_.digest(call->model, call->user);
+  // One that cannot be read is not that of any copy.
+  const Result<UserDigest> read = store_.digest(call->model, call->user);
+  const UserDigest own = read.ok() ? *read : UserDigest{.user = call->user};
   const std::vector<std::string> names = view_.names();
   for (const std::string& name : names) {
     if (name == options_.name) continue;
@@ -297,9 +303,9 @@ void UserShards::advance_pass() {
       return announce();
     }
     auto batch = std::make_shared<Batch>(Batch{.model = models[pass_model_]});
-    for (const UserDigest& digest : store_.digests(batch->model, pass_place_, options_.batch)) {
-      batch->digests.emplace(digest.user, digest);
-    }
+    const Result<std::vector<UserDigest>> digests = store_.digests(batch->model, pass_place_, options_.batch);
+    if (!digests.ok()) return fail_pass();
+    for (const UserDigest& digest : *digests) batch->digests.emplace(digest.user, digest);
     if (batch->digests.empty()) {
       ++pass_model_;
       pass_place_ = 0;
@@ -347,8 +353,9 @@ void UserShards::on_wanted(const BatchPtr& batch, const std::string& home, const
 }
 
 void UserShards::send_copy(const BatchPtr& batch, const std::string& home, uint64_t user) {
-  const WireBytes copy = store_.copy(batch->model, user);
-  if (copy.empty()) return;  // it was dropped meanwhile
+  const Result<WireBytes> copy = store_.copy(batch->model, user);
+  if (!copy.ok()) return fail_pass();
+  if (copy->empty()) return;  // it was dropped meanwhile
   ++pass_waits_;
   const uint64_t pass = pass_;
   const auto on_reply = [this, pass, batch, user](const HomeReply* reply) {
@@ -360,7 +367,7 @@ void UserShards::send_copy(const BatchPtr& batch, const std::string& home, uint6
     --pass_waits_;
     advance_pass();
   };
-  ask(home, {.kind = HomeCallKind::kMerge, .model = batch->model, .user = user, .bytes = copy}, options_.ask_max,
+  ask(home, {.kind = HomeCallKind::kMerge, .model = batch->model, .user = user, .bytes = *copy}, options_.ask_max,
       on_reply);
 }
 
@@ -371,7 +378,7 @@ void UserShards::confirm(Batch& batch, uint64_t user) {
   store_.drop(batch.model, batch.digests.at(user), [this, epoch] { end_change(epoch); });
 }
 
-// Another front end has other Homes, or cannot be reached, or cannot write.
+// Another front end has other Homes, or cannot be reached, or cannot write; or a user cannot be read here.
 void UserShards::fail_pass() { hand_over_at(now_ + options_.retry_after); }
 
 void UserShards::announce() {

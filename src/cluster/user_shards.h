@@ -33,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "base/time.h"
 #include "cluster/home_view.h"
 #include "transport/message.h"
@@ -64,12 +65,12 @@ class ShardStore {
   // 1 or 2.
   virtual size_t replicas(const std::string& model) const = 0;
   // Of `count` users at most, from `place` on, which moves on; empty: there are no more. Of what is on disk, as the
-  // next two.
-  virtual std::vector<UserDigest> digests(const std::string& model, size_t& place, size_t count) = 0;
+  // next two. One pass at a time; 0 begins it. Errors, as the next two: a user cannot be read.
+  virtual Result<std::vector<UserDigest>> digests(const std::string& model, size_t& place, size_t count) = 0;
   // Of an unknown user: zeros.
-  virtual UserDigest digest(const std::string& model, uint64_t user) = 0;
+  virtual Result<UserDigest> digest(const std::string& model, uint64_t user) = 0;
   // Empty: the user is unknown.
-  virtual WireBytes copy(const std::string& model, uint64_t user) = 0;
+  virtual Result<WireBytes> copy(const std::string& model, uint64_t user) = 0;
   // kDone: it is on disk; kBehind: a copy of a later generation is; kFailed.
   virtual void merge(const std::string& model, std::span<const std::byte> copy,
                      std::function<void(HomeOutcome)> done) = 0;

@@ -17,9 +17,11 @@ class AnsweringStore : public ShardStore {
  public:
   std::vector<std::string> models() const override { return {"m"}; }
   size_t replicas(const std::string&) const override { return 1; }
-  std::vector<UserDigest> digests(const std::string&, size_t&, size_t) override { return {}; }
-  UserDigest digest(const std::string&, uint64_t user) override { return {.user = user}; }
-  WireBytes copy(const std::string&, uint64_t) override { return {}; }
+  Result<std::vector<UserDigest>> digests(const std::string&, size_t&, size_t) override {
+    return std::vector<UserDigest>();
+  }
+  Result<UserDigest> digest(const std::string&, uint64_t user) override { return UserDigest{.user = user}; }
+  Result<WireBytes> copy(const std::string&, uint64_t) override { return WireBytes(); }
   void merge(const std::string&, std::span<const std::byte>, std::function<void(HomeOutcome)> done) override {
     done(HomeOutcome::kDone);
   }

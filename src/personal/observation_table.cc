@@ -59,10 +59,14 @@ uint32_t ObservationTable::merge(uint64_t user, uint64_t number, uint64_t genera
 std::optional<uint32_t> ObservationTable::remove(uint64_t user, uint64_t number) {
   const std::optional<uint32_t> place = find(user);
   if (!place || number <= users_[*place].number) return std::nullopt;
-  users_[*place] = User();
-  by_id_.erase(user);
-  empty_places_.push_back(*place);
+  evict(*place);
   return place;
+}
+
+void ObservationTable::evict(uint32_t place) {
+  by_id_.erase(users_[place].id);
+  users_[place] = User();
+  empty_places_.push_back(place);
 }
 
 std::optional<uint32_t> ObservationTable::restore(User user) {

@@ -54,6 +54,9 @@ class ObservationTable {
   // to another place. The first of both stays: records after the snapshot's number bring it to the same state.
   std::optional<uint32_t> restore(User user);
 
+  // It is elsewhere from here on: the place is empty.
+  void evict(uint32_t place);
+
   std::optional<uint32_t> find(uint64_t user) const;
   const User& user(size_t place) const { return users_[place]; }
   bool has(uint64_t user, uint64_t id) const;

@@ -46,9 +46,23 @@ Status read_exploration(std::optional<TomlReader> reader, Exploration& explorati
   return reader->finish();
 }
 
-Status read_limits(std::optional<TomlReader> reader, PersonalModel::Options& options,
-                   std::optional<FeatureSource::Options>& features) {
+// A quarter is RocksDB's.
+void read_users_memory(TomlReader& reader, PersonalSpec& spec) {
+  constexpr std::string_view kKey = "users_memory";
+  constexpr uint64_t kBytesMin = 32 << 20;
+  constexpr uint64_t kStoreBytesMax = 1 << 30;
+  if (!reader.has(kKey)) return;
+  uint64_t bytes = 0;
+  reader.bytes(kKey, bytes);
+  if (bytes < kBytesMin) reader.fail(kKey, fmt::format("is {} bytes: must be 32MiB or more", bytes));
+  spec.store_bytes = std::min(bytes / 4, kStoreBytesMax);
+  spec.options.users_bytes_max = bytes - spec.store_bytes;
+}
+
+Status read_limits(std::optional<TomlReader> reader, PersonalSpec& spec) {
   if (!reader) return Status();
+  PersonalModel::Options& options = spec.options;
+  std::optional<FeatureSource::Options>& features = spec.features;
   for (const char* key : {"feature_cache", "inputs"}) {
     if (!features && reader->has(key)) reader->fail(key, "is of features that a model computes: name it as `features`");
   }
@@ -66,6 +80,7 @@ Status read_limits(std::optional<TomlReader> reader, PersonalModel::Options& opt
   reader->whole("factors", factors, 1);
   reader->whole("observations_per_snapshot", options.observations_per_snapshot, 1);
   reader->bytes("lists", options.lists_bytes_max);
+  read_users_memory(*reader, spec);
   reader->number("value_min", least);
   reader->number("value_max", most);
   if (!(least < most)) reader->fail("value_min", fmt::format("is {}: must be below value_max, {}", least, most));
@@ -103,7 +118,7 @@ Status read_spec(const toml::table& table, const std::string& file, PersonalSpec
   reader.positive("default_slo", spec.default_slo);
   reader.whole("replicas", spec.replicas, 1, 2);
   FOLIOT_RETURN_IF_ERROR(read_exploration(reader.table("exploration"), spec.options.exploration));
-  FOLIOT_RETURN_IF_ERROR(read_limits(reader.table("limits"), spec.options, spec.features));
+  FOLIOT_RETURN_IF_ERROR(read_limits(reader.table("limits"), spec));
   FOLIOT_RETURN_IF_ERROR(read_retrain(reader.table("retrain"), spec.options.retrain));
   return reader.finish();
 }

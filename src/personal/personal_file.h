@@ -28,12 +28,14 @@
 //   lists = "16MiB"             # of the best of all items that are kept, where exploration draws no weights
 //   feature_cache = "64MiB"     # of computed features, beside those of observed items
 //   inputs = "1GiB"             # of observed items, where features are computed
+//   users_memory = "1GiB"       # of users in memory and of RocksDB, which has all others; without it all are in memory
 //   [retrain]                   # when the metrics say that it is to be retrained; 0: never
 //   loss_max = 0                # of the last observations, squared errors
 //   observations_max = 0        # since training
 #ifndef FOLIOT_PERSONAL_PERSONAL_FILE_H_
 #define FOLIOT_PERSONAL_PERSONAL_FILE_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -54,6 +56,8 @@ struct PersonalSpec {
   std::optional<Duration> default_slo{};
   uint32_t replicas = 2;                             // on how many front ends of a cluster each user is
   std::optional<FeatureSource::Options> features{};  // nullopt: in the table of a version
+  // Of RocksDB, beside options.users_bytes_max for users in memory; 0: there is none.
+  uint64_t store_bytes = 0;
 };
 
 // Errors: kInvalidArgument naming file, line and key, as the spec's status.

@@ -10,6 +10,7 @@
 namespace foliot {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class PersonalFileTest : public ::testing::Test {
@@ -101,6 +102,20 @@ TEST_F(PersonalFileTest, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error("[limits]\nvalue_min = 5\nvalue_max = 5"), HasSubstr("must be below value_max, 5"));
   EXPECT_THAT(error("[limits]\nusers = 0"), HasSubstr("users"));
   EXPECT_THAT(error("colour = 1"), HasSubstr("colour"));
+}
+
+TEST_F(PersonalFileTest, MemoryOfUsersIsDividedBetweenThemAndTheStore) {
+  EXPECT_EQ(read("").store_bytes, 0u);
+  EXPECT_EQ(read("").options.users_bytes_max, 0u) << "all are in memory";
+  const PersonalSpec spec = read("[limits]\nusers_memory = \"64MiB\"");
+  EXPECT_TRUE(spec.status.ok()) << spec.status.message();
+  EXPECT_EQ(spec.store_bytes, 16u << 20);
+  EXPECT_EQ(spec.options.users_bytes_max, 48u << 20);
+  const PersonalSpec large = read("[limits]\nusers_memory = \"16GiB\"");
+  EXPECT_EQ(large.store_bytes, 1u << 30);
+  EXPECT_EQ(large.options.users_bytes_max, uint64_t{15} << 30);
+  EXPECT_THAT(error("[limits]\nusers_memory = \"31MiB\""),
+              AllOf(HasSubstr("personal.toml:2: "), HasSubstr("32505856 bytes: must be 32MiB or more")));
 }
 
 TEST_F(PersonalFileTest, HasNoOtherModelBeside) {

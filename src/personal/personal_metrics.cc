@@ -103,6 +103,12 @@ std::string PersonalMetrics::text() const {
   add("foliot_personal_waiting_changes", "Changes that wait for the disk", MetricType::Gauge,
       [](Of of) { return of.counters->waiting.load(); });
   add("foliot_personal_users", "Users with observations", MetricType::Gauge, [](Of of) { return of.learned.users; });
+  add("foliot_personal_users_in_memory", "Users in memory", MetricType::Gauge,
+      [](Of of) { return of.memory ? of.memory->in_memory : of.learned.users; });
+  add("foliot_personal_users_in_store", "Users that are in RocksDB alone", MetricType::Gauge,
+      [](Of of) { return of.memory ? of.memory->in_store : 0; });
+  add("foliot_personal_user_misses_total", "Users that were looked for in RocksDB", MetricType::Counter,
+      [](Of of) { return of.memory ? of.memory->misses : 0; });
   add("foliot_personal_snapshots_total", "Snapshots written", MetricType::Counter, [](Of of) { return of.snapshots; });
   add("foliot_personal_loss", "Squared error of the last observations, before they were learned", MetricType::Gauge,
       [](Of of) { return of.learned.overall.recent(); });

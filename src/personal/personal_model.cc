@@ -13,7 +13,10 @@
 namespace foliot {
 namespace {
 
-Status check_options(const PersonalModel::Options& options) {
+constexpr size_t kObservationsPerRecord = 16'384;  // of a copy: far below kRecordBytesMax
+constexpr size_t kScannedBytes = 256 << 10;        // of the store, while no other thread writes to it
+
+Status check_options(const PersonalModel::Options& options, bool has_store) {
   const auto wrong = [](const char* name, double value, const char* limit) {
     return Status::invalid_argument(fmt::format("{} = {}: must be {}", name, value, limit));
   };
@@ -26,6 +29,7 @@ Status check_options(const PersonalModel::Options& options) {
   if (!(exploration.alpha >= 0)) return wrong("alpha", exploration.alpha, "0 or more");
   if (!(exploration.deviation >= 0)) return wrong("deviation", exploration.deviation, "0 or more");
   if (!(options.value_min < options.value_max)) return wrong("value_min", options.value_min, "below value_max");
+  if (has_store && options.users_bytes_max == 0) return wrong("users_bytes_max", 0, "above 0 with a store of users");
   return Status();
 }
 
@@ -60,30 +64,72 @@ Status check_twice(std::vector<uint64_t> items) {
   return Status::invalid_argument(fmt::format("item {} is named twice; name each candidate once", *twice));
 }
 
+Status wrong_value() { return Status::internal("a value of the store of users is of another format"); }
+
 Status other_version() {
   return Status::unavailable("another version of the feature model is served by now; try again");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Storage> storage, PersonalVersion version,
-                                                           const Options& options) {
-  FOLIOT_RETURN_IF_ERROR(check_options(options));
-  FOLIOT_RETURN_IF_ERROR(version.check());
-  std::unique_ptr<PersonalModel> model(new PersonalModel(std::move(version), options));
-  FOLIOT_ASSIGN_OR_RETURN(
-      model->log_,
-      RecordLog::open(std::move(storage), {.limits = options.log, .seed = options.seed}, *model, *model, *model));
-  const std::lock_guard lock(model->mutex_);
-  model->last_number_ = std::max(model->last_number_, model->log_->last_at_open());
-  model->count_items();
-  return model;
+PersonalModel::PersonalModel(PersonalVersion version, const Options& options, std::shared_ptr<UserStore> store)
+    : options_(options),
+      random_(options.seed),
+      weights_(std::make_unique<WeightTable>(users_, std::move(version), options.table)),
+      known_items_(options.inputs_bytes_max),
+      lists_(options.lists_bytes_max) {
+  if (store == nullptr) return;
+  const UserMemory::Options of_memory{
+      .bytes_max = options.users_bytes_max, .waiting_max = options.log.records_max, .on_failure = options.on_failure};
+  memory_ = std::make_unique<UserMemory>(of_memory, std::move(store), mutex_, users_);
 }
 
-PersonalModel::~PersonalModel() = default;
+Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Storage> storage, PersonalVersion version,
+                                                           const Options& options, std::shared_ptr<UserStore> store) {
+  FOLIOT_RETURN_IF_ERROR(check_options(options, store != nullptr));
+  FOLIOT_RETURN_IF_ERROR(version.check());
+  while (true) {
+    std::unique_ptr<PersonalModel> model(new PersonalModel(version, options, store));
+    FOLIOT_ASSIGN_OR_RETURN(
+        model->log_, RecordLog::open(*storage, {.limits = options.log, .seed = options.seed}, *model, *model, *model));
+    FOLIOT_RETURN_IF_ERROR(model->open_status_);
+    const uint64_t last = model->log_->last_at_open();
+    if (model->stored_number_.value_or(0) > last) {
+      options.on_failure(
+          fmt::format("the store of users is filled anew from the log: it has records up to {}, and the log ends at {}",
+                      *model->stored_number_, last));
+      model.reset();
+      FOLIOT_RETURN_IF_ERROR(store->clear());
+      continue;
+    }
+    std::unique_lock lock(model->mutex_);
+    model->last_number_ = std::max(model->last_number_, last);
+    FOLIOT_RETURN_IF_ERROR(model->count_items(lock));
+    lock.unlock();
+    if (model->memory_ != nullptr) FOLIOT_RETURN_IF_ERROR(model->memory_->start());
+    model->storage_ = std::move(storage);
+    model->is_open_ = true;
+    return model;
+  }
+}
+
+PersonalModel::~PersonalModel() {
+  if (memory_ != nullptr) memory_->stop();
+  if (log_ != nullptr) log_->close();
+  if (memory_ == nullptr || !is_open_) return;
+  const Status status = memory_->close({.salt = log_->salt(),
+                                        .number = last_number_,
+                                        .counts_items = counts_items_,
+                                        .fingerprint = weights_->fingerprint(),
+                                        .mean = weights_->running_mean(),
+                                        .pool = {pool_.begin(), pool_.end()}});
+  if (status.ok()) return;
+  options_.on_failure(fmt::format("the store of users is filled anew after a restart: {}", status.message()));
+}
 
 Result<UserPrediction> PersonalModel::predict(uint64_t user, uint64_t item) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   const std::optional<std::span<const float>> features = weights_->items().features_of(item);
   if (!features) return unknown_item(item);
   UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
@@ -92,7 +138,8 @@ Result<UserPrediction> PersonalModel::predict(uint64_t user, uint64_t item) {
 }
 
 Result<UserPrediction> PersonalModel::predict(uint64_t user, const ComputedRows& rows, size_t index) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   if (!is_served(rows)) return other_version();
   UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
   prediction.value = product(rows.row(index), weights_->weights(user));
@@ -143,6 +190,7 @@ TopK PersonalModel::rank(uint64_t user, Ranking ranking, const ItemRows& rows, c
 Result<TopK> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items, size_t k) {
   FOLIOT_RETURN_IF_ERROR(check_places(k));
   std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   const std::shared_ptr<const ItemTable> table = weights_->version().items;
   if (table == nullptr) return Status::invalid_argument("features are computed: name the items to choose from");
   Ranking ranking = rank(user, items.empty() ? k : 0);
@@ -155,6 +203,7 @@ Result<TopK> PersonalModel::top_k_of(uint64_t user, const ComputedRows& rows, si
   FOLIOT_RETURN_IF_ERROR(check_places(k));
   FOLIOT_RETURN_IF_ERROR(check_twice(rows.items));
   std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   if (!is_served(rows)) return other_version();
   Ranking ranking = rank(user, 0);
   lock.unlock();
@@ -185,7 +234,7 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
   FOLIOT_RETURN_IF_ERROR(check_observations(observations));
   Change change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
   lock.lock();
-  return record(std::move(change), query, lock);
+  return submit(std::move(change), query, lock);
 }
 
 Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> observations, const ComputedRows& rows,
@@ -195,7 +244,7 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
   std::unique_lock lock(mutex_);
   if (!is_served(rows)) return other_version();
   FOLIOT_RETURN_IF_ERROR(claim_items(rows, places, change));
-  return record(std::move(change), query, lock);
+  return submit(std::move(change), query, lock);
 }
 
 // After an error nothing is claimed.
@@ -243,13 +292,24 @@ void PersonalModel::release_items(const Change& change) {
 }
 
 // Once all records are read: an observation may come after the user was forgotten that brought the item's input.
-void PersonalModel::count_items() {
-  counts_items_ = weights_->version().computed != nullptr || known_items_.has_kept();
-  if (!counts_items_) return;
-  for (size_t place = 0; place < users_.places(); ++place) {
-    for (const UserObservation& one : users_.user(place).observations) known_items_.use(one.item);
+Status PersonalModel::count_items(std::unique_lock<std::mutex>& lock) {
+  counts_items_ = counts_items_ || weights_->version().computed != nullptr || known_items_.has_kept();
+  if (!counts_items_) return Status();
+  const auto use = [this](const ObservationTable::User& user) {
+    for (const UserObservation& one : user.observations) known_items_.use(one.item);
+  };
+  for (size_t place = 0; place < users_.places(); ++place) use(users_.user(place));
+  UserMemory::Cursor cursor;
+  while (memory_ != nullptr && !cursor.is_at_end) {
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(cursor, SIZE_MAX, kScannedBytes, lock));
+    for (const UserStore::Value& bytes : scanned.away) {
+      const std::optional<UserValue> value = decode_value(bytes.bytes);
+      if (!value) return wrong_value();
+      use(value->user);
+    }
   }
   known_items_.remove_unused();
+  return Status();
 }
 
 void PersonalModel::stop_using(std::span<const UserObservation> observations) {
@@ -270,7 +330,46 @@ void PersonalModel::drop_features() {
   left_items_.clear();
 }
 
-Status PersonalModel::record(Change change, uint64_t query, std::unique_lock<std::mutex>& lock) {
+Status PersonalModel::with_user(uint64_t user, const Done& done, std::function<Status(Done& at_once)> step,
+                                const std::function<void()>& refused, std::unique_lock<std::mutex>& lock) {
+  if (is_known(user)) {
+    Done at_once;
+    const Status status = step(at_once);
+    lock.unlock();
+    if (at_once) at_once(Status());
+    return status;
+  }
+  return memory_->wait(user, [=](const Status& loaded) -> UserMemory::Answer {
+    Done at_once;
+    if (!loaded.ok()) refused();
+    const Status status = loaded.ok() ? step(at_once) : loaded;
+    if (!status.ok()) return [done, status] { done(status); };
+    if (!at_once) return nullptr;
+    return [at_once] { at_once(Status()); };
+  });
+}
+
+Status PersonalModel::submit(Change change, uint64_t query, std::unique_lock<std::mutex>& lock) {
+  Status status = memory_ == nullptr ? Status() : memory_->admit();
+  if (status.ok() && is_known(change.user)) {
+    Done at_once;
+    status = record(std::move(change), query, at_once);
+    lock.unlock();
+    if (at_once) at_once(Status());
+    return status;
+  }
+  const auto waiting = std::make_shared<Change>(std::move(change));
+  const auto refused = [this, waiting] { release_items(*waiting); };
+  if (status.ok()) {
+    status = with_user(
+        waiting->user, waiting->done,
+        [this, waiting, query](Done& at_once) { return record(std::move(*waiting), query, at_once); }, refused, lock);
+  }
+  if (!status.ok()) refused();
+  return status;
+}
+
+Status PersonalModel::record(Change change, uint64_t query, Done& at_once) {
   for (UserObservation& observation : change.observations) {
     observation.value = std::clamp(observation.value, options_.value_min, options_.value_max);
     observation.probability = 0;
@@ -280,8 +379,7 @@ Status PersonalModel::record(Change change, uint64_t query, std::unique_lock<std
   if (std::all_of(change.observations.begin(), change.observations.end(),
                   [&](const UserObservation& observation) { return users_.has(user, observation.id); })) {
     release_items(change);
-    lock.unlock();
-    change.done(Status());
+    at_once = std::move(change.done);
     return Status();
   }
   Status status;
@@ -289,7 +387,7 @@ Status PersonalModel::record(Change change, uint64_t query, std::unique_lock<std
     status =
         Status::resource_exhausted(fmt::format("the user has {} observations, and {} more are over the limit of {}",
                                                before, change.observations.size(), options_.observations_per_user_max));
-  } else if (before == 0 && users_.users() >= options_.users_max) {
+  } else if (before == 0 && count_users() >= options_.users_max) {
     status = Status::resource_exhausted(fmt::format("limit of {} users reached; forget some", options_.users_max));
   }
   if (!status.ok()) {
@@ -300,7 +398,7 @@ Status PersonalModel::record(Change change, uint64_t query, std::unique_lock<std
     if (query != 0) observation.probability = drawn_.take(query, user, observation.item);
   }
   const std::vector<std::byte> bytes = encode_record(user, change.observations, change.items);
-  return append(bytes, std::move(change), lock);
+  return append(bytes, std::move(change), at_once);
 }
 
 ItemInput PersonalModel::input_of(uint64_t item) {
@@ -308,48 +406,51 @@ ItemInput PersonalModel::input_of(uint64_t item) {
   return known_items_.find(item);
 }
 
-std::vector<KnownItem> PersonalModel::begin_version() {
-  const std::lock_guard lock(mutex_);
-  makes_version_ = true;
-  return known_items_.all();
-}
-
-void PersonalModel::end_version() {
-  const std::lock_guard lock(mutex_);
-  makes_version_ = false;
-  drop_features();
-}
-
 UserDigest PersonalModel::digest_at(const ObservationTable::User& user) const {
   return digest_of(user.id, user.generation, user.observations);
 }
 
-std::vector<UserDigest> PersonalModel::digests(size_t& place, size_t count) {
-  const std::lock_guard lock(mutex_);
+Result<std::vector<UserDigest>> PersonalModel::digests(size_t& place, size_t count) {
+  std::unique_lock lock(mutex_);
   std::vector<UserDigest> found;
+  if (memory_ != nullptr && place == 0) next_digest_ = memory_->begin_pass();
   for (; place < users_.places() && found.size() < count; ++place) {
+    if (memory_ != nullptr) memory_->visit(static_cast<uint32_t>(place), next_digest_);
     if (users_.user(place).is_used) found.push_back(digest_at(users_.user(place)));
+  }
+  while (memory_ != nullptr && found.empty() && !next_digest_.is_at_end) {
+    place = std::max<size_t>(place, 1);  // the pass goes on
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(next_digest_, count, kScannedBytes, lock));
+    for (const uint32_t in_memory : scanned.places) found.push_back(digest_at(users_.user(in_memory)));
+    for (const UserStore::Value& bytes : scanned.away) {
+      const std::optional<UserValue> value = decode_value(bytes.bytes);
+      if (!value) return wrong_value();
+      found.push_back(digest_at(value->user));
+    }
   }
   return found;
 }
 
-UserDigest PersonalModel::digest(uint64_t user) {
-  const std::lock_guard lock(mutex_);
+Result<UserDigest> PersonalModel::digest(uint64_t user) {
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   const std::optional<uint32_t> place = users_.find(user);
   return place ? digest_at(users_.user(*place)) : UserDigest{.user = user};
 }
 
-std::vector<std::byte> PersonalModel::copy(uint64_t user) {
-  const std::lock_guard lock(mutex_);
+Result<std::vector<std::byte>> PersonalModel::copy(uint64_t user) {
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   const std::optional<uint32_t> place = users_.find(user);
-  if (!place) return {};
+  if (!place) return std::vector<std::byte>();
   return encode_copy(user, users_.user(*place).generation, users_.user(*place).observations);
 }
 
-std::vector<std::byte> PersonalModel::copy(uint64_t user, const std::vector<uint64_t>& ids) {
-  const std::lock_guard lock(mutex_);
+Result<std::vector<std::byte>> PersonalModel::copy(uint64_t user, const std::vector<uint64_t>& ids) {
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user, lock));
   const std::optional<uint32_t> place = users_.find(user);
-  if (!place) return {};
+  if (!place) return std::vector<std::byte>();
   std::vector<UserObservation> chosen;
   for (const UserObservation& one : users_.user(*place).observations) {
     if (std::ranges::find(ids, one.id) != ids.end()) chosen.push_back(one);
@@ -358,38 +459,46 @@ std::vector<std::byte> PersonalModel::copy(uint64_t user, const std::vector<uint
 }
 
 Status PersonalModel::merge(std::span<const std::byte> copy, Done done) {
-  constexpr size_t kObservationsPerRecord = 16'384;  // far below kRecordBytesMax
   const std::optional<UserRecord> decoded = decode_record(copy);
   if (!decoded || !decoded->generation) return Status::invalid_argument("it is no copy of a user");
-  const uint64_t generation = *decoded->generation;
-  const std::span<const UserObservation> all = decoded->observations;
-  size_t begin = 0;
-  do {
-    const std::span<const UserObservation> part =
-        all.subspan(begin, std::min(kObservationsPerRecord, all.size() - begin));
-    begin += part.size();
-    Change change{.user = decoded->user, .generation = generation, .observations = {part.begin(), part.end()}};
-    change.done = begin == all.size() ? std::move(done) : [](const Status&) {};
-    std::unique_lock lock(mutex_);
-    FOLIOT_RETURN_IF_ERROR(append(encode_copy(decoded->user, generation, part), std::move(change), lock));
-  } while (begin < all.size());
-  return Status();
+  const uint64_t user = decoded->user;
+  const auto step = [this, decoded, done](Done& at_once) {
+    const uint64_t generation = *decoded->generation;
+    const std::span<const UserObservation> all = decoded->observations;
+    size_t begin = 0;
+    do {
+      const std::span<const UserObservation> part =
+          all.subspan(begin, std::min(kObservationsPerRecord, all.size() - begin));
+      begin += part.size();
+      Change change{.user = decoded->user, .generation = generation, .observations = {part.begin(), part.end()}};
+      change.done = begin == all.size() ? done : [](const Status&) {};
+      FOLIOT_RETURN_IF_ERROR(append(encode_copy(decoded->user, generation, part), std::move(change), at_once));
+    } while (begin < all.size());
+    return Status();
+  };
+  std::unique_lock lock(mutex_);
+  if (memory_ != nullptr) FOLIOT_RETURN_IF_ERROR(memory_->admit());
+  return with_user(
+      user, done, step, [] {}, lock);
 }
 
 void PersonalModel::drop(const UserDigest& digest, Done done) {
+  const auto step = [this, digest, done](Done& at_once) {
+    const std::optional<uint32_t> place = users_.find(digest.user);
+    const bool has_changed =
+        !place || digest_at(users_.user(*place)) != digest ||
+        std::ranges::any_of(waiting_, [&](const Change& change) { return change.user == digest.user; });
+    if (!has_changed) {
+      return append(encode_record(digest.user, {}), {.user = digest.user, .forgets = true, .done = done}, at_once);
+    }
+    at_once = done;
+    return Status();
+  };
   std::unique_lock lock(mutex_);
-  const std::optional<uint32_t> place = users_.find(digest.user);
-  const bool has_changed =
-      !place || digest_at(users_.user(*place)) != digest ||
-      std::ranges::any_of(waiting_, [&](const Change& change) { return change.user == digest.user; });
-  if (has_changed) {
-    lock.unlock();
-    return done(Status());
-  }
-  const Status status =
-      append(encode_record(digest.user, {}), {.user = digest.user, .forgets = true, .done = done}, lock);
+  const Status status = with_user(
+      digest.user, done, step, [] {}, lock);
   if (status.ok()) return;
-  lock.unlock();
+  if (lock.owns_lock()) lock.unlock();
   done(status);
 }
 
@@ -403,28 +512,28 @@ uint64_t PersonalModel::last_generation(uint64_t user) const {
 }
 
 Status PersonalModel::forget(uint64_t user, Done done) {
+  const auto step = [this, user, done](Done& at_once) {
+    if (options_.is_shared) {
+      const uint64_t generation = last_generation(user) + 1;
+      return append(encode_copy(user, generation, {}), {.user = user, .generation = generation, .done = done}, at_once);
+    }
+    return append(encode_record(user, {}), {.user = user, .forgets = true, .done = done}, at_once);
+  };
   std::unique_lock lock(mutex_);
-  if (options_.is_shared) {
-    const uint64_t generation = last_generation(user) + 1;
-    return append(encode_copy(user, generation, {}), {.user = user, .generation = generation, .done = std::move(done)},
-                  lock);
-  }
-  const std::vector<std::byte> record = encode_record(user, {});
-  return append(record, {.user = user, .forgets = true, .done = std::move(done)}, lock);
+  return with_user(
+      user, done, step, [] {}, lock);
 }
 
-Status PersonalModel::append(std::span<const std::byte> record, Change change, std::unique_lock<std::mutex>& lock) {
+Status PersonalModel::append(std::span<const std::byte> record, Change change, Done& at_once) {
   const Result<uint64_t> number = log_->append(record);
   if (!number.ok()) {
     release_items(change);
     return number.status();
   }
   change.number = *number;
-  Done at_once;
   if (options_.durability_is_async) at_once = std::exchange(change.done, nullptr);
+  if (memory_ != nullptr) memory_->pin(change.user);
   waiting_.push_back(std::move(change));
-  lock.unlock();
-  if (at_once) at_once(Status());
   return Status();
 }
 
@@ -438,6 +547,7 @@ void PersonalModel::apply(const Change& change, bool is_live) {
     if (!place) return;
     weights_->remove(*place);
     if (next_ != nullptr) next_->remove(*place);
+    if (memory_ != nullptr) memory_->on_removed(*place, change.user);
     stop_using(gone);
     return;
   }
@@ -465,6 +575,8 @@ void PersonalModel::apply(const Change& change, bool is_live) {
     if (next_ != nullptr) next_->remove(place);
     stop_using(older);
   }
+  if (memory_ != nullptr) memory_->on_changed(place);
+  if (memory_ != nullptr && was_older) memory_->on_forgotten(place);
   const ObservationTable::User& user = users_.user(place);
   for (size_t i = before; i < user.observations.size(); ++i) {
     if (counts_items_) known_items_.use(user.observations[i].item);
@@ -496,6 +608,7 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
   while (!waiting_.empty() && waiting_.front().number <= last) {
     if (status.ok()) apply(waiting_.front(), true);
     release_items(waiting_.front());
+    if (memory_ != nullptr) memory_->unpin(waiting_.front().user);
     if (waiting_.front().done) answers.push_back(std::move(waiting_.front().done));
     waiting_.pop_front();
   }
@@ -506,13 +619,32 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
   if (is_due) log_->request_snapshot();
 }
 
+bool PersonalModel::on_begin(const LogContents& contents) {
+  if (memory_ == nullptr) return true;
+  const Result<std::optional<UserNote>> begun = memory_->begin(contents);
+  open_status_ = begun.status();
+  const std::optional<UserNote> note = begun.ok() ? *begun : std::nullopt;
+  const bool has_weights = note && note->fingerprint == weights_->fingerprint();
+  memory_->serve(*weights_, has_weights ? std::optional(note->table) : std::nullopt);
+  if (!note) return true;
+  if (has_weights) weights_->restore_mean(note->mean);
+  stored_number_ = last_number_ = note->number;
+  pool_.assign(note->pool.begin(), note->pool.end());
+  counts_items_ = note->counts_items;
+  return counts_items_;  // they are in the snapshot
+}
+
 Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
+  FOLIOT_RETURN_IF_ERROR(open_status_);
   if (std::optional<KnownItem> item = decode_item(piece)) {
     known_items_.keep(item->item, std::move(item->input));
     return Status();
   }
+  if (stored_number_) return Status();
   std::optional<StoredUser> stored = decode_user(piece, weights_->fingerprint());
   if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(stored->user.id, lock));
   const std::optional<uint32_t> place = users_.restore(std::move(stored->user));
   if (!place) return Status();
   const ObservationTable::User& user = users_.user(*place);
@@ -520,14 +652,24 @@ Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
     if (user.observations[i].is_of_pool()) add_to_pool(user, i);
   }
   if (!stored->weights.empty()) weights_->restore(*place, std::move(stored->weights));
-  return Status();
+  if (memory_ == nullptr) return Status();
+  memory_->on_changed(*place);
+  return memory_->make_room(lock);
 }
 
 Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> record) {
+  FOLIOT_RETURN_IF_ERROR(open_status_);
   std::optional<UserRecord> decoded = decode_record(record);
   if (!decoded) {
     return Status::internal(fmt::format("record {} is of another format; use the version that wrote it", number));
   }
+  if (number <= stored_number_.value_or(0)) {
+    for (KnownItem& item : decoded->items) known_items_.keep(item.item, std::move(item.input));
+    observations_since_snapshot_ += std::max<size_t>(1, decoded->observations.size());
+    return Status();
+  }
+  std::unique_lock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(decoded->user, lock));
   apply({.number = number,
          .user = decoded->user,
          .forgets = decoded->observations.empty() && !decoded->generation,
@@ -535,11 +677,18 @@ Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> reco
          .observations = std::move(decoded->observations),
          .items = std::move(decoded->items)},
         false);
-  return Status();
+  return memory_ == nullptr ? Status() : memory_->make_room(lock);
 }
 
-bool PersonalModel::next_piece(std::vector<std::byte>& piece) {
+void PersonalModel::on_snapshot_begin() {
   const std::lock_guard lock(mutex_);
+  next_place_ = next_item_ = 0;
+  stored_pieces_.clear();
+  if (memory_ != nullptr) next_stored_ = memory_->begin_pass();
+}
+
+Result<bool> PersonalModel::next_piece(std::vector<std::byte>& piece) {
+  std::unique_lock lock(mutex_);
   // One that comes meanwhile may have a place that was passed: the records after the snapshot's number have it.
   while (next_item_ < known_items_.places()) {
     const std::optional<KnownItem> item = known_items_.at(next_item_++);
@@ -548,30 +697,65 @@ bool PersonalModel::next_piece(std::vector<std::byte>& piece) {
     return true;
   }
   while (next_place_ < users_.places()) {
-    const ObservationTable::User& user = users_.user(next_place_++);
+    const auto place = static_cast<uint32_t>(next_place_++);
+    const ObservationTable::User& user = users_.user(place);
     if (!user.is_used) continue;
+    if (memory_ != nullptr) memory_->visit(place, next_stored_);
     const std::span<const float> weights =
         user.observations.empty() ? std::span<const float>() : weights_->weights(user.id);
     encode_user(user, weights, weights_->fingerprint(), piece);
     return true;
   }
-  return false;
+  while (memory_ != nullptr && stored_pieces_.empty() && !next_stored_.is_at_end) {
+    FOLIOT_RETURN_IF_ERROR(read_stored_pieces(lock));
+  }
+  if (stored_pieces_.empty()) return false;
+  piece = std::move(stored_pieces_.front());
+  stored_pieces_.pop_front();
+  return true;
+}
+
+// Weights that are not of all observations are left out: they are brought up to date when they are read.
+Status PersonalModel::read_stored_pieces(std::unique_lock<std::mutex>& lock) {
+  FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned,
+                          memory_->scan(next_stored_, SIZE_MAX, kScannedBytes, lock));
+  const auto add = [this](const ObservationTable::User& user, const KeptWeights& kept) {
+    const bool is_settled = kept.settled == user.observations.size();
+    encode_user(user, is_settled ? std::span(kept.weights) : std::span<const float>(), weights_->fingerprint(),
+                stored_pieces_.emplace_back());
+  };
+  for (const uint32_t place : scanned.places) add(users_.user(place), weights_->kept(place));
+  for (const UserStore::Value& bytes : scanned.away) {
+    std::optional<UserValue> value = decode_value(bytes.bytes);
+    if (!value) return wrong_value();
+    const auto of = std::ranges::find(value->tables, memory_->table(), &UserValue::OfTable::table);
+    add(value->user, of == value->tables.end() ? KeptWeights() : of->kept);
+  }
+  return Status();
 }
 
 void PersonalModel::on_snapshot_end(uint64_t, const Status& status) {
   const std::lock_guard lock(mutex_);
-  if (status.ok()) ++snapshots_;
+  if (!status.ok()) return;
+  ++snapshots_;
+  if (memory_ != nullptr) memory_->request_purge();
 }
 
 size_t PersonalModel::users() {
   const std::lock_guard lock(mutex_);
-  return users_.users();
+  return count_users();
 }
 
 std::vector<UserObservation> PersonalModel::observations(uint64_t user) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (!load(user, lock).ok()) return {};
   const std::span<const UserObservation> all = users_.observations(user);
   return {all.begin(), all.end()};
+}
+
+std::optional<UserMemory::Statistics> PersonalModel::memory() {
+  const std::lock_guard lock(mutex_);
+  return memory_ == nullptr ? std::nullopt : std::optional(memory_->statistics());
 }
 
 uint64_t PersonalModel::snapshots() {
@@ -585,7 +769,8 @@ std::string PersonalModel::version() {
 }
 
 std::optional<RunningLoss> PersonalModel::loss(uint64_t user) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (!load(user, lock).ok()) return std::nullopt;
   const std::optional<uint32_t> place = users_.find(user);
   return place ? std::optional(weights_->loss(*place)) : std::nullopt;
 }
@@ -593,7 +778,7 @@ std::optional<RunningLoss> PersonalModel::loss(uint64_t user) {
 PersonalStatistics PersonalModel::statistics() {
   const std::lock_guard lock(mutex_);
   PersonalStatistics statistics{.version = weights_->version().name,
-                                .users = users_.users(),
+                                .users = count_users(),
                                 .observations = losses_.overall.count(),
                                 .log_number = last_number_,
                                 .overall = losses_.overall,
@@ -605,110 +790,6 @@ PersonalStatistics PersonalModel::statistics() {
                                 .cached_lists = cached_lists_};
   statistics.retrain = why_retrain(statistics, options_.retrain);
   return statistics;
-}
-
-Status PersonalModel::swap(PersonalVersion version, PoolCheck check) {
-  FOLIOT_RETURN_IF_ERROR(version.check());
-  const std::lock_guard swapping(swap_mutex_);
-  if (check == PoolCheck::kNotWorse && version.name == rolled_back_) {
-    return Status::invalid_argument(
-        fmt::format("version {} was rolled back; train another one, or take it without the check", version.name));
-  }
-  PersonalVersion before = weights_->version();
-  FOLIOT_RETURN_IF_ERROR(take(std::move(version), check));
-  // Features that were computed are those of a model that is not served any more, and of items that may leave.
-  previous_.reset();
-  if (before.computed == nullptr) previous_ = std::move(before);
-  return Status();
-}
-
-Status PersonalModel::rollback() {
-  const std::lock_guard swapping(swap_mutex_);
-  if (!previous_) return Status::not_found("there is no version to go back to: none was swapped in");
-  std::string name = weights_->version().name;
-  FOLIOT_RETURN_IF_ERROR(take(*previous_, PoolCheck::kNone));
-  rolled_back_ = std::move(name);
-  previous_.reset();
-  return Status();
-}
-
-Status PersonalModel::take(PersonalVersion version, PoolCheck check) {
-  auto next = std::make_unique<WeightTable>(users_, std::move(version), options_.table);
-  {
-    const std::lock_guard lock(mutex_);
-    if (next->version().log_number > last_number_) {
-      return Status::invalid_argument(fmt::format(
-          "version {} was trained on records up to {} of a log, and this one ends at {}; train it on this log",
-          next->version().name, next->version().log_number, last_number_));
-    }
-    next_ = next.get();
-  }
-  prepare(*next);
-  Status status = check == PoolCheck::kNotWorse ? compare_on_pool(*next) : Status();
-  const std::lock_guard lock(mutex_);
-  next_ = nullptr;
-  if (status.ok()) {
-    weights_.swap(next);
-    losses_ = Losses();
-  }
-  drop_features();
-  return status;
-}
-
-std::optional<ObservationTable::User> PersonalModel::user_at(size_t place) {
-  const std::lock_guard lock(mutex_);
-  if (place >= users_.places() || !users_.user(place).is_used) return std::nullopt;
-  return users_.user(place);
-}
-
-// Users that come meanwhile, and observations, are brought up to date when they are read.
-void PersonalModel::prepare(WeightTable& next) {
-  std::vector<float> prior;
-  bool has_more = true;
-  for (uint32_t place = 0; has_more; ++place) {
-    const std::optional<ObservationTable::User> user = user_at(place);
-    std::unique_lock lock(mutex_);
-    has_more = place + 1 < users_.places();
-    if (!user || user->observations.empty()) continue;
-    const bool needs_factor = weights_->has_factor(place);
-    if (prior.empty() || place % 64 == 0) prior = next.mean();
-    lock.unlock();
-    WeightTable::Prepared prepared = next.prepare(*user, prior, needs_factor);
-    lock.lock();
-    const ObservationTable::User& now = users_.user(place);
-    if (now.is_used && now.first_number == user->first_number) next.store(place, std::move(prepared));
-  }
-}
-
-// Each observation of the pool is predicted from those before it of its user.
-Status PersonalModel::compare_on_pool(const WeightTable& next) {
-  std::unique_lock lock(mutex_);
-  const std::vector<PoolPlace> pool(pool_.begin(), pool_.end());
-  const std::vector<float> prior = weights_->mean();
-  const std::vector<float> next_prior = next.mean();
-  lock.unlock();
-  RunningLoss served_loss;
-  RunningLoss next_loss;
-  for (const PoolPlace& place : pool) {
-    lock.lock();
-    const std::optional<uint32_t> found = users_.find(place.user);
-    std::optional<ObservationTable::User> user;
-    if (found && users_.user(*found).first_number == place.first_number) user = users_.user(*found);
-    lock.unlock();
-    if (!user) continue;
-    const UserObservation observation = user->observations[place.index];
-    user->observations.resize(place.index);
-    const std::optional<double> served = weights_->error(*user, prior, observation);
-    const std::optional<double> candidate = next.error(*user, next_prior, observation);
-    if (!served || !candidate) continue;
-    served_loss.record(*served * *served);
-    next_loss.record(*candidate * *candidate);
-  }
-  if (next_loss.count() < kPoolMin || next_loss.mean() <= served_loss.mean()) return Status();
-  return Status::invalid_argument(fmt::format(
-      "version {} is worse on the validation pool and was not taken: its loss on {} observations is {:.4g}, "
-      "that of version {} {:.4g}",
-      next.version().name, next_loss.count(), next_loss.mean(), weights_->version().name, served_loss.mean()));
 }
 
 }  // namespace foliot

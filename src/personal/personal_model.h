@@ -19,9 +19,11 @@
 // when no user has an observation of the item any more.
 //
 // Bounded: what waits for the disk (RecordLog), observations of a user, users, matrices of users. State is
-// in memory: some 24 bytes for each observation, and 4 d for the weights of each user.
+// in memory: some 24 bytes for each observation, and 4 d for the weights of each user. With a UserStore, only the users
+// that are in use are (user_memory.h).
 //
-// Threading: any. Reads wait for each other for some microseconds, never for the disk.
+// Threading: any. Reads wait for each other for some microseconds, never for the disk, unless the user is in the store.
+// Changes do not wait.
 #ifndef FOLIOT_PERSONAL_PERSONAL_MODEL_H_
 #define FOLIOT_PERSONAL_PERSONAL_MODEL_H_
 
@@ -48,11 +50,14 @@
 #include "personal/observation_table.h"
 #include "personal/personal_statistics.h"
 #include "personal/personal_version.h"
+#include "personal/stored_user.h"
 #include "personal/top_k.h"
+#include "personal/user_memory.h"
 #include "personal/user_records.h"
 #include "personal/weight_table.h"
 #include "store/record_log.h"
 #include "store/storage.h"
+#include "store/user_store.h"
 
 namespace foliot {
 
@@ -105,16 +110,22 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     uint64_t lists_bytes_max = 16 << 20;            // of the best of all items, where exploration draws no weights
     uint64_t inputs_bytes_max = uint64_t{1} << 30;  // of the items that are known, where features are computed
     uint64_t seed = 0;                              // random in a server
+    uint64_t users_bytes_max = 0;                   // of users in memory, where there is a store for the others
+    // Of the store, while the model is opened or served; any thread. It must not call the model.
+    std::function<void(const std::string&)> on_failure = [](const std::string&) {};
   };
-  // On the log's thread, or on the caller's before the call returns. It must not block.
+  // On the log's thread, on one that reads users, or on the caller's before the call returns. It must not block.
   using Done = std::function<void(const Status&)>;
 
-  // Reads the state. Errors: kInvalidArgument naming the option or what is wrong with the version; as its log.
+  // Reads the state. `store`: of users that do not fit into memory; null: all do. Errors: kInvalidArgument naming the
+  // option or what is wrong with the version; as its log and the store.
   static Result<std::unique_ptr<PersonalModel>> open(std::unique_ptr<Storage> storage, PersonalVersion version,
-                                                     const Options& options);
+                                                     const Options& options,
+                                                     std::shared_ptr<UserStore> store = nullptr);
   // Writes what waits.
   ~PersonalModel() override;
 
+  // Reads wait for the store if the user is there, and may then fail: kUnavailable.
   // Errors: kNotFound naming the item.
   Result<UserPrediction> predict(uint64_t user, uint64_t item);
   // `items` are the candidates; empty: all. Errors: kNotFound naming an item, kInvalidArgument
@@ -129,7 +140,8 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   // Observations of one user, all or none of them. After an error `done` is not called; otherwise once, with an
   // error if they could not be written: then they may be there after a restart or not, and may be sent again
   // with the same ids. Errors: kNotFound naming the item; kInvalidArgument for a value that is not finite,
-  // an empty list or one above kObservationsPerCallMax; kResourceExhausted over a limit. `query`: of the answer of
+  // an empty list or one above kObservationsPerCallMax; kResourceExhausted over a limit; kUnavailable as the store's.
+  // Of a user that is in the store `done` gets the errors that follow from its observations. `query`: of the answer of
   // top_k() that they follow from: those of items that were drawn in it become part of the validation pool; 0: none.
   Status observe(uint64_t user, std::span<const UserObservation> observations, Done done, uint64_t query = 0);
   // The same where features are computed: observation i is of item `places[i]` of `rows`. Errors beside these:
@@ -143,15 +155,16 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   std::vector<KnownItem> begin_version();
   void end_version();
 
-  // Copies of users, where they are shared with other front ends; features are in a table. Of what is on disk.
-  // Digests of `count` users at most, from `place` on, which moves on; empty: there are no more.
-  std::vector<UserDigest> digests(size_t& place, size_t count);
+  // Copies of users, where they are shared with other front ends; features are in a table. Of what is on disk. They
+  // wait for the store as reads do, with its errors. Digests of `count` users at most, from `place` on, which moves on;
+  // empty: there are no more. One pass at a time; 0 begins it.
+  Result<std::vector<UserDigest>> digests(size_t& place, size_t count);
   // Of an unknown user: zeros.
-  UserDigest digest(uint64_t user);
+  Result<UserDigest> digest(uint64_t user);
   // For merge() of another model; empty: the user is unknown.
-  std::vector<std::byte> copy(uint64_t user);
+  Result<std::vector<std::byte>> copy(uint64_t user);
   // The same with only those observations that have these ids.
-  std::vector<std::byte> copy(uint64_t user, const std::vector<uint64_t>& ids);
+  Result<std::vector<std::byte>> copy(uint64_t user, const std::vector<uint64_t>& ids);
   // Adds what the copy has and this model has not: the user's limits held where it was observed. Without effect on a
   // later generation. Errors: kInvalidArgument if it is no copy; as observe() does, and `done` likewise.
   Status merge(std::span<const std::byte> copy, Done done);
@@ -173,11 +186,14 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   Status rollback();
   std::string version();
   PersonalStatistics statistics();
-  // Of a user, since the version is served; nullopt: the user is unknown.
+  // Of a user, since the version is served; nullopt: the user is unknown, or cannot be read.
   std::optional<RunningLoss> loss(uint64_t user);
 
   size_t users();
+  // Of a user that is unknown or cannot be read: none.
   std::vector<UserObservation> observations(uint64_t user);
+  // nullopt: all users are in memory.
+  std::optional<UserMemory::Statistics> memory();
   // What was cut off from the log when it was opened.
   uint64_t torn_bytes() const { return log_->torn_bytes(); }
   uint64_t snapshots();
@@ -202,18 +218,8 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     RunningLoss pool{};
     DriftDetector drift{};
   };
-  // An observation of the validation pool.
-  struct PoolPlace {
-    uint64_t user = 0;
-    uint64_t first_number = 0;
-    size_t index = 0;
-  };
-  PersonalModel(PersonalVersion version, const Options& options)
-      : options_(options),
-        random_(options.seed),
-        weights_(std::make_unique<WeightTable>(users_, std::move(version), options.table)),
-        known_items_(options.inputs_bytes_max),
-        lists_(options.lists_bytes_max) {}
+  using PoolPlace = UserNote::PoolPlace;
+  PersonalModel(PersonalVersion version, const Options& options, std::shared_ptr<UserStore> store);
   static Status check_observations(std::span<const UserObservation> observations);
   // What a list is made from: copies, so that making it needs no lock.
   struct Ranking {
@@ -230,12 +236,23 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   // Of the items of a call. REQUIRES: mutex_ is held, as below.
   Status claim_items(const ComputedRows& rows, std::span<const size_t> places, Change& change);
   void release_items(const Change& change);
-  void count_items();
+  Status count_items(std::unique_lock<std::mutex>& lock);
   void stop_using(std::span<const UserObservation> observations);
   void drop_features();
   bool is_served(const ComputedRows& rows) const { return weights_->version().computed == rows.by; }
-  Status record(Change change, uint64_t query, std::unique_lock<std::mutex>& lock);
-  Status append(std::span<const std::byte> record, Change change, std::unique_lock<std::mutex>& lock);
+  // REQUIRES: mutex_ is held. The user is in memory then, or unknown.
+  Status load(uint64_t user, std::unique_lock<std::mutex>& lock) {
+    return memory_ == nullptr ? Status() : memory_->load(user, lock);
+  }
+  bool is_known(uint64_t user) const { return memory_ == nullptr || memory_->is_known(user); }
+  size_t count_users() const { return memory_ == nullptr ? users_.users() : memory_->users(); }
+  // Carries out the step when the user is known: now, or later, and then `done` gets its error, and the error why it
+  // never is, after `refused()`. What the step puts into `at_once` is called when the mutex is free.
+  Status with_user(uint64_t user, const Done& done, std::function<Status(Done& at_once)> step,
+                   const std::function<void()>& refused, std::unique_lock<std::mutex>& lock);
+  Status submit(Change change, uint64_t query, std::unique_lock<std::mutex>& lock);
+  Status record(Change change, uint64_t query, Done& at_once);
+  Status append(std::span<const std::byte> record, Change change, Done& at_once);
   UserDigest digest_at(const ObservationTable::User& user) const;
   // With what is on its way to the disk.
   uint64_t last_generation(uint64_t user) const;
@@ -243,22 +260,30 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   void record_loss(uint32_t place, size_t index);
   void add_to_pool(const ObservationTable::User& user, size_t index);
   Status take(PersonalVersion version, PoolCheck check);
-  void prepare(WeightTable& next);
+  Status prepare(WeightTable& next);
+  void prepare_places(WeightTable& next, bool again);
   Status compare_on_pool(const WeightTable& next);
   // A copy; nullopt: the place is empty.
   std::optional<ObservationTable::User> user_at(size_t place);
 
+  bool on_begin(const LogContents& contents) override;
   Status on_snapshot(std::span<const std::byte> piece) override;
   Status on_record(uint64_t number, std::span<const std::byte> record) override;
   void on_written(uint64_t first, uint64_t last, const Status& status) override;
-  void on_snapshot_begin() override { next_place_ = next_item_ = 0; }
-  bool next_piece(std::vector<std::byte>& piece) override;
+  void on_snapshot_begin() override;
+  Result<bool> next_piece(std::vector<std::byte>& piece) override;
+  Status read_stored_pieces(std::unique_lock<std::mutex>& lock);
   void on_snapshot_end(uint64_t number, const Status& status) override;
 
   const Options options_;
+  std::unique_ptr<Storage> storage_;  // of the log
   std::mutex mutex_;
   Random random_;  // guarded by mutex_, as what follows
   ObservationTable users_;
+  std::unique_ptr<UserMemory> memory_;     // null: all users are in memory
+  Status open_status_;                     // of the store, while the log is read
+  std::optional<uint64_t> stored_number_;  // records up to this one are in the store already; nullopt: it was empty
+  bool is_open_ = false;
   std::unique_ptr<WeightTable> weights_;  // served; replaced by the holder of swap_mutex_ only
   WeightTable* next_ = nullptr;           // being prepared
   KnownItems known_items_;
@@ -276,6 +301,9 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   uint64_t snapshots_ = 0;
   size_t next_place_ = 0;
   size_t next_item_ = 0;
+  UserMemory::Cursor next_stored_;
+  UserMemory::Cursor next_digest_;
+  std::deque<std::vector<std::byte>> stored_pieces_;
 
   std::mutex swap_mutex_;                    // taken before mutex_
   std::optional<PersonalVersion> previous_;  // guarded by swap_mutex_, as what follows

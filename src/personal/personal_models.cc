@@ -13,12 +13,14 @@
 #include <tuple>
 
 #include "base/hash.h"
+#include "store/rocks_user_store.h"
 
 namespace foliot {
 namespace {
 
 // After a feature model that refused. A change of the catalog is followed at once.
 constexpr Duration kRetryAfter = Duration::seconds(1);
+constexpr const char* kStoreFolder = "users";  // beside the files of the log
 // Of work, for a user: its weights and what a call costs in any case.
 constexpr uint64_t kUnitsOfUser = 1000;
 
@@ -133,6 +135,7 @@ Status PersonalModels::open(std::vector<PersonalSpec> specs, const std::filesyst
 
 Status PersonalModels::open_model(Served& served, const std::filesystem::path& observations) {
   FOLIOT_RETURN_IF_ERROR(served.spec.status);
+  served.observations = observations / served.spec.name;
   if (served.spec.features && options_.is_shared) {
     return Status::invalid_argument(
         fmt::format("its features are computed by model '{}', which front ends of a cluster do not serve users with; "
@@ -141,13 +144,13 @@ Status PersonalModels::open_model(Served& served, const std::filesystem::path& o
   }
   if (served.spec.features) {
     if (inference_ == nullptr) return Status::invalid_argument("no model can compute features here");
-    FOLIOT_ASSIGN_OR_RETURN(served.storage, DiskStorage::open(observations / served.spec.name));
+    FOLIOT_ASSIGN_OR_RETURN(served.storage, DiskStorage::open(served.observations));
     served.features = std::make_unique<FeatureSource>(*served.spec.features, catalog_, asker_);
     return Status();
   }
   FOLIOT_ASSIGN_OR_RETURN(const std::filesystem::path folder, newest_version(served.spec.folder));
   FOLIOT_ASSIGN_OR_RETURN(PersonalVersion version, open_version(folder));
-  FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskStorage> storage, DiskStorage::open(observations / served.spec.name));
+  FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskStorage> storage, DiskStorage::open(served.observations));
   served.items = version.items->items().size();
   return open_model(served, std::move(storage), std::move(version));
 }
@@ -157,8 +160,32 @@ Status PersonalModels::open_model(Served& served, std::unique_ptr<DiskStorage> s
   options.is_shared = options_.is_shared;
   if (options.is_shared) options.durability_is_async = false;  // handing over counts what is on disk
   options.seed = options_.seed ^ hash64(std::as_bytes(std::span(served.spec.name)));
-  FOLIOT_ASSIGN_OR_RETURN(served.model, PersonalModel::open(std::move(storage), std::move(version), options));
+  options.on_failure = [this, &served](const std::string& line) { report(served, line); };
+  FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<UserStore> store, open_store(served));
+  FOLIOT_ASSIGN_OR_RETURN(served.model,
+                          PersonalModel::open(std::move(storage), std::move(version), options, std::move(store)));
   return Status();
+}
+
+void PersonalModels::report(const Served& served, const std::string& line) const {
+  options_.on_failure(fmt::format("personal model '{}': {}", served.spec.name, line));
+}
+
+// What an earlier process left, and is not used, is removed: it may have users that are forgotten by now.
+Result<std::shared_ptr<UserStore>> PersonalModels::open_store(const Served& served) const {
+  const std::filesystem::path folder = served.observations / kStoreFolder;
+  if (served.spec.store_bytes == 0) {
+    FOLIOT_RETURN_IF_ERROR(RocksUserStore::remove_all(folder));
+    return std::shared_ptr<UserStore>();
+  }
+  Result<std::unique_ptr<RocksUserStore>> store = RocksUserStore::open(folder, served.spec.store_bytes);
+  if (!store.ok() && store.status().code() == StatusCode::kInternal) {
+    report(served, fmt::format("the store of users is filled anew from the log: {}", store.status().message()));
+    FOLIOT_RETURN_IF_ERROR(RocksUserStore::remove_all(folder));
+    store = RocksUserStore::open(folder, served.spec.store_bytes);
+  }
+  if (!store.ok()) return store.status();
+  return std::shared_ptr<UserStore>(std::move(store).value());
 }
 
 Result<PersonalVersion> PersonalModels::open_version(const std::filesystem::path& folder) const {
@@ -627,7 +654,8 @@ std::vector<PersonalModels::Statistics> PersonalModels::statistics() const {
                    .learned = served->model->statistics(),
                    .snapshots = served->model->snapshots(),
                    .torn_bytes = served->model->torn_bytes(),
-                   .features = served->features.get()});
+                   .features = served->features.get(),
+                   .memory = served->model->memory()});
   }
   return all;
 }

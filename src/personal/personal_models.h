@@ -28,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,6 +50,7 @@
 #include "personal/read_queue.h"
 #include "platform/thread.h"
 #include "store/disk_storage.h"
+#include "store/user_store.h"
 
 namespace foliot {
 
@@ -135,7 +137,8 @@ class PersonalModels : public PersonalService {
     PersonalStatistics learned;
     uint64_t snapshots = 0;
     uint64_t torn_bytes = 0;
-    const FeatureSource* features = nullptr;  // null: in a table
+    const FeatureSource* features = nullptr;         // null: in a table
+    std::optional<UserMemory::Statistics> memory{};  // nullopt: all users are in memory
   };
   // Of those that are served, by name.
   std::vector<Statistics> statistics() const;
@@ -147,6 +150,7 @@ class PersonalModels : public PersonalService {
     std::atomic<bool> is_served{false};         // once true, until stop()
     std::unique_ptr<PersonalModel> model{};     // of one that is served, until stop()
     std::unique_ptr<FeatureSource> features{};  // null: in a table
+    std::filesystem::path observations{};       // its folder
     std::unique_ptr<DiskStorage> storage{};     // until there is a model, guarded by load_mutex_ as what follows
     std::shared_ptr<ComputedItems> computed{};  // of the model's version
     std::string failure{};                      // that was reported last
@@ -163,6 +167,9 @@ class PersonalModels : public PersonalService {
   Result<PersonalVersion> open_version(const std::filesystem::path& folder) const;
   Status open_model(Served& served, const std::filesystem::path& observations);
   Status open_model(Served& served, std::unique_ptr<DiskStorage> storage, PersonalVersion version);
+  // Of users that do not fit into memory; null: all are to be in memory.
+  Result<std::shared_ptr<UserStore>> open_store(const Served& served) const;
+  void report(const Served& served, const std::string& line) const;
   // Where features are computed: takes the version of the feature model that is served. False: later.
   bool follow(Served& served);
   Status take_features(Served& served, const FeatureModel& model);

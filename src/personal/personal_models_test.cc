@@ -7,12 +7,14 @@
 #include <future>
 #include <limits>
 
+#include "personal/personal_metrics.h"
 #include "personal/test_items.h"
 #include "platform/clock.h"
 
 namespace foliot {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Items 0, 10, 20 ... 490 of 8 features.
@@ -166,6 +168,37 @@ TEST_F(PersonalModelsTest, ABrokenModelIsShownAsUnavailable) {
   EXPECT_THAT(catalog_.find("movies")->reason, HasSubstr("personal.toml:1"));
   EXPECT_THAT(failure_, HasSubstr("personal model 'movies' cannot be served"));
   EXPECT_EQ(std::get<CallError>(predict(call(), {{7, 20}})).http_status, 503U);
+}
+
+TEST_F(PersonalModelsTest, UsersMayBeInAStore) {
+  const std::string greedy = "[exploration]\nname = \"greedy\"\npool = 0\n";
+  const std::filesystem::path store = folder_.path / "observations/movies/users";
+  write_model(greedy + "[limits]\nusers_memory = \"32MiB\"\n");
+  ASSERT_TRUE(open().ok());
+  EXPECT_TRUE(std::filesystem::exists(store / "CURRENT"));
+  ASSERT_TRUE(std::holds_alternative<PersonalAnswer>(observe(call(), {{7, 20, 3, 1}})));
+  const float once = prediction(7, 20);
+  models_.reset();
+  ASSERT_TRUE(open().ok());
+  EXPECT_EQ(models_->statistics().at(0).memory->in_store, 1u);
+  EXPECT_EQ(prediction(7, 20), once);
+  EXPECT_EQ(models_->statistics().at(0).memory->misses, 1u);
+  EXPECT_THAT(PersonalMetrics(*models_).text(),
+              AllOf(HasSubstr("foliot_personal_users_in_memory{model=\"movies\"} 1"),
+                    HasSubstr("foliot_personal_users_in_store{model=\"movies\"} 0"),
+                    HasSubstr("foliot_personal_user_misses_total{model=\"movies\"} 1")));
+  EXPECT_EQ(failure_, "");
+  models_.reset();
+  std::ofstream(store / "CURRENT") << "no manifest";
+  ASSERT_TRUE(open().ok());
+  EXPECT_THAT(failure_, HasSubstr("personal model 'movies': the store of users is filled anew from the log"));
+  EXPECT_FLOAT_EQ(prediction(7, 20), once);
+  models_.reset();
+  write_model(greedy);
+  ASSERT_TRUE(open().ok());
+  EXPECT_FALSE(std::filesystem::exists(store)) << "it may have users that will be forgotten";
+  EXPECT_FLOAT_EQ(prediction(7, 20), once);
+  EXPECT_FALSE(models_->statistics().at(0).memory.has_value());
 }
 
 TEST_F(PersonalModelsTest, AFolderThatCannotBeMadeIsAnError) {

@@ -14,6 +14,10 @@ class RunningLoss {
  public:
   static constexpr uint64_t kRecent = 1000;
 
+  RunningLoss() = default;
+  // As one that has these.
+  RunningLoss(uint64_t count, double mean, double recent) : count_(count), mean_(mean), recent_(recent) {}
+
   void record(double loss) {
     ++count_;
     mean_ += (loss - mean_) / static_cast<double>(count_);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace foliot {
@@ -17,6 +18,8 @@ namespace foliot {
 class RunningMean {
  public:
   explicit RunningMean(size_t width) : sums_(width) {}
+  // As one that has these.
+  RunningMean(std::vector<double> sums, uint64_t users) : sums_(std::move(sums)), users_(users) {}
 
   // A user's weights: empty spans where it had none before, or has none any more.
   void replace(std::span<const float> before, std::span<const float> after) {
@@ -35,6 +38,7 @@ class RunningMean {
     }
   }
   uint64_t users() const { return users_; }
+  std::span<const double> sums() const { return sums_; }
 
  private:
   std::vector<double> sums_;

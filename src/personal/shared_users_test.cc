@@ -67,14 +67,14 @@ TEST_F(SharedUsersTest, CopiesMergeInAnyOrderAndAnyNumberOfTimes) {
   const auto b = open("b");
   observe(*a, 1, {{1, 10, 2}, {2, 20, 3}});
   observe(*b, 1, {{3, 30, 4}, {2, 20, 3}});
-  EXPECT_NE(a->digest(1), b->digest(1));
-  const std::vector<std::byte> of_a = a->copy(1);
-  merge(*a, b->copy(1));
+  EXPECT_NE(a->digest(1).value(), b->digest(1).value());
+  const std::vector<std::byte> of_a = a->copy(1).value();
+  merge(*a, b->copy(1).value());
   merge(*b, of_a);
   merge(*b, of_a);
   EXPECT_EQ(a->observations(1).size(), 3u);
   EXPECT_EQ(b->observations(1).size(), 3u);
-  EXPECT_EQ(a->digest(1), b->digest(1));
+  EXPECT_EQ(a->digest(1).value(), b->digest(1).value());
   EXPECT_NEAR(a->predict(1, 10)->value, b->predict(1, 10)->value, 1e-5) << "weights follow from the same observations";
   EXPECT_EQ(b->statistics().observations, 2u) << "losses are those of the front end where it was observed";
 }
@@ -83,11 +83,11 @@ TEST_F(SharedUsersTest, ACopyOfSomeObservationsHasNoOthers) {
   const auto a = open("a");
   const auto b = open("b");
   observe(*a, 1, {{1, 10, 2}, {2, 20, 3}});
-  merge(*b, a->copy(1, {2}));
+  merge(*b, a->copy(1, {2}).value());
   ASSERT_EQ(b->observations(1).size(), 1u);
   EXPECT_EQ(b->observations(1).front().id, 2u);
-  EXPECT_TRUE(a->copy(9).empty());
-  EXPECT_TRUE(a->copy(9, {2}).empty());
+  EXPECT_TRUE(a->copy(9).value().empty());
+  EXPECT_TRUE(a->copy(9, {2}).value().empty());
 }
 
 TEST_F(SharedUsersTest, AForgottenUserDoesNotComeBackWithAnOldCopy) {
@@ -98,21 +98,21 @@ TEST_F(SharedUsersTest, AForgottenUserDoesNotComeBackWithAnOldCopy) {
     {
       const auto a = open("a");
       observe(*a, user, {{1, 10, 2}});
-      old = a->copy(user);
+      old = a->copy(user).value();
       EXPECT_NE(a->predict(user, 10)->value, 0);
       forget(*a, user);
       EXPECT_TRUE(a->observations(user).empty());
       EXPECT_EQ(a->predict(user, 10)->value, 0) << "its weights are gone";
-      forgotten = a->digest(user);
+      forgotten = a->digest(user).value();
       EXPECT_EQ(forgotten.generation, 1u);
       merge(*a, old);
-      EXPECT_EQ(a->digest(user), forgotten);
+      EXPECT_EQ(a->digest(user).value(), forgotten);
       if (has_snapshot) wait_for_snapshot(*a);
     }
     const auto a = open("a");
-    EXPECT_EQ(a->digest(user), forgotten) << "after a restart";
+    EXPECT_EQ(a->digest(user).value(), forgotten) << "after a restart";
     merge(*a, old);
-    EXPECT_EQ(a->digest(user), forgotten);
+    EXPECT_EQ(a->digest(user).value(), forgotten);
     observe(*a, user, {{5, 10, 2}});
     EXPECT_EQ(a->observations(user).size(), 1u) << "it may come again";
   }
@@ -122,30 +122,30 @@ TEST_F(SharedUsersTest, ALaterGenerationReplacesWhatIsThere) {
   const auto a = open("a");
   const auto b = open("b");
   observe(*a, 1, {{1, 10, 2}});
-  merge(*b, a->copy(1));
+  merge(*b, a->copy(1).value());
   forget(*b, 1);
   observe(*b, 1, {{7, 20, 1}});
-  merge(*a, b->copy(1));
+  merge(*a, b->copy(1).value());
   ASSERT_EQ(a->observations(1).size(), 1u);
   EXPECT_EQ(a->observations(1).front().id, 7u);
-  EXPECT_EQ(a->digest(1), b->digest(1));
+  EXPECT_EQ(a->digest(1).value(), b->digest(1).value());
   EXPECT_NEAR(a->predict(1, 20)->value, b->predict(1, 20)->value, 1e-5);
 }
 
 TEST_F(SharedUsersTest, AUserIsDroppedUnlessItHasChanged) {
   const auto a = open("a");
   observe(*a, 1, {{1, 10, 2}});
-  const UserDigest before = a->digest(1);
+  const UserDigest before = a->digest(1).value();
   observe(*a, 1, {{2, 10, 2}});
   a->drop(before, [](const Status&) {});
   observe(*a, 2, {{1, 10, 2}});  // the log is in order
   EXPECT_EQ(a->observations(1).size(), 2u);
   EXPECT_TRUE(wait_for([&](auto done) {
-                a->drop(a->digest(1), done);
+                a->drop(a->digest(1).value(), done);
                 return Status();
               }).ok());
   observe(*a, 2, {{2, 10, 2}});
-  EXPECT_EQ(a->digest(1), UserDigest{.user = 1});
+  EXPECT_EQ(a->digest(1).value(), UserDigest{.user = 1});
   EXPECT_EQ(a->users(), 1u);
 }
 
@@ -154,7 +154,7 @@ TEST_F(SharedUsersTest, DigestsListEachUserOnce) {
   for (uint64_t user = 0; user < 10; ++user) observe(*a, user, {{1, 10, 2}});
   size_t place = 0;
   std::vector<uint64_t> users;
-  for (auto some = a->digests(place, 3); !some.empty(); some = a->digests(place, 3)) {
+  for (auto some = a->digests(place, 3).value(); !some.empty(); some = a->digests(place, 3).value()) {
     EXPECT_LE(some.size(), 3u);
     for (const UserDigest& one : some) users.push_back(one.user);
   }
@@ -170,8 +170,8 @@ TEST_F(SharedUsersTest, ACopyWithMoreThanARecordHoldsIsMergedInParts) {
   for (uint64_t id = 0; id < 60'000; ++id) many.push_back({id, 10, 1});
   merge(*a, encode_copy(1, 0, many));
   EXPECT_EQ(a->observations(1).size(), 60'000u);
-  merge(*b, a->copy(1));
-  EXPECT_EQ(a->digest(1), b->digest(1));
+  merge(*b, a->copy(1).value());
+  EXPECT_EQ(a->digest(1).value(), b->digest(1).value());
 }
 
 TEST_F(SharedUsersTest, BytesThatAreNoCopyAreRefused) {

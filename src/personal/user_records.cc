@@ -1,11 +1,11 @@
 #include "personal/user_records.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "base/hash.h"
 #include "personal/item_input.h"
+#include "personal/record_bytes.h"
 
 namespace foliot {
 namespace {
@@ -17,78 +17,23 @@ constexpr uint32_t kItemFormat = 6;
 constexpr uint32_t kCopyFormat = 7;
 constexpr uint32_t kUserOfGenerationFormat = 8;
 
-class Writer {
- public:
-  explicit Writer(std::vector<std::byte>& bytes) : bytes_(bytes) { bytes_.clear(); }
-  template <typename T>
-  void put(T value) {
-    bytes_.resize(bytes_.size() + sizeof value);
-    std::memcpy(bytes_.data() + bytes_.size() - sizeof value, &value, sizeof value);
-  }
-  void put(std::span<const UserObservation> observations) {
-    put(static_cast<uint32_t>(observations.size()));
-    for (const UserObservation& observation : observations) {
-      put(observation.id);
-      put(observation.item);
-      put(observation.value);
-      put(observation.probability);
-    }
-  }
-  void put(const KnownItem& item) {
-    put(item.item);
-    put(static_cast<uint32_t>(item.input->size()));
-    const auto bytes = std::as_bytes(std::span(*item.input));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
+void put(const KnownItem& item, RecordWriter& writer) {
+  writer.put(item.item);
+  writer.put(static_cast<uint32_t>(item.input->size()));
+  writer.append(std::as_bytes(std::span(*item.input)));
+}
 
- private:
-  std::vector<std::byte>& bytes_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  template <typename T>
-  T get() {
-    T value{};
-    is_valid_ = is_valid_ && bytes_.size() >= sizeof value;
-    if (!is_valid_) return value;
-    std::memcpy(&value, bytes_.data(), sizeof value);
-    bytes_ = bytes_.subspan(sizeof value);
-    return value;
-  }
-  std::vector<UserObservation> observations() {
-    std::vector<UserObservation> all;
-    const auto count = get<uint32_t>();
-    for (uint32_t i = 0; i < count && is_valid_; ++i) {
-      UserObservation observation;
-      observation.id = get<uint64_t>();
-      observation.item = get<uint64_t>();
-      observation.value = get<float>();
-      observation.probability = get<float>();
-      all.push_back(observation);
-    }
-    return all;
-  }
-  // Its input is one, or this is not valid.
-  KnownItem item() {
-    KnownItem known{.item = get<uint64_t>(), .input = nullptr};
-    const auto size = get<uint32_t>();
-    is_valid_ = is_valid_ && size <= bytes_.size();
-    if (!is_valid_) return known;
-    std::string input(reinterpret_cast<const char*>(bytes_.data()), size);
-    bytes_ = bytes_.subspan(size);
-    is_valid_ = decode_input(input).has_value();
-    known.input = std::make_shared<const std::string>(std::move(input));
-    return known;
-  }
-  bool is_valid() const { return is_valid_; }
-  bool is_at_end() const { return is_valid_ && bytes_.empty(); }
-
- private:
-  std::span<const std::byte> bytes_;
-  bool is_valid_ = true;
-};
+// Its input is one, or the record is not valid.
+KnownItem get_item(RecordReader& reader) {
+  KnownItem known{.item = reader.get<uint64_t>(), .input = nullptr};
+  const auto size = reader.get<uint32_t>();
+  const std::span<const std::byte> bytes = reader.take(size);
+  if (!reader.is_valid()) return known;
+  std::string input(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!decode_input(input)) reader.fail();
+  known.input = std::make_shared<const std::string>(std::move(input));
+  return known;
+}
 
 }  // namespace
 
@@ -96,20 +41,20 @@ std::vector<std::byte> encode_record(uint64_t user, std::span<const UserObservat
                                      std::span<const KnownItem> items) {
   std::vector<std::byte> record;
   record.reserve(16 + 24 * observations.size());
-  Writer writer(record);
+  RecordWriter writer(record);
   writer.put(items.empty() ? kRecordFormat : kRecordWithItemsFormat);
   writer.put(user);
   writer.put(observations);
   if (items.empty()) return record;
   writer.put(static_cast<uint32_t>(items.size()));
-  for (const KnownItem& item : items) writer.put(item);
+  for (const KnownItem& item : items) put(item, writer);
   return record;
 }
 
 std::vector<std::byte> encode_copy(uint64_t user, uint64_t generation, std::span<const UserObservation> observations) {
   std::vector<std::byte> record;
   record.reserve(24 + 24 * observations.size());
-  Writer writer(record);
+  RecordWriter writer(record);
   writer.put(kCopyFormat);
   writer.put(user);
   writer.put(generation);
@@ -125,7 +70,7 @@ UserDigest digest_of(uint64_t user, uint64_t generation, std::span<const UserObs
 }
 
 std::optional<UserRecord> decode_record(std::span<const std::byte> record) {
-  Reader reader(record);
+  RecordReader reader(record);
   const auto format = reader.get<uint32_t>();
   if (format != kRecordFormat && format != kRecordWithItemsFormat && format != kCopyFormat) return std::nullopt;
   UserRecord result;
@@ -133,26 +78,26 @@ std::optional<UserRecord> decode_record(std::span<const std::byte> record) {
   if (format == kCopyFormat) result.generation = reader.get<uint64_t>();
   result.observations = reader.observations();
   const uint32_t items = format == kRecordWithItemsFormat ? reader.get<uint32_t>() : 0;
-  for (uint32_t i = 0; i < items && reader.is_valid(); ++i) result.items.push_back(reader.item());
+  for (uint32_t i = 0; i < items && reader.is_valid(); ++i) result.items.push_back(get_item(reader));
   return reader.is_at_end() ? std::optional(std::move(result)) : std::nullopt;
 }
 
 void encode_item(const KnownItem& item, std::vector<std::byte>& piece) {
-  Writer writer(piece);
+  RecordWriter writer(piece);
   writer.put(kItemFormat);
-  writer.put(item);
+  put(item, writer);
 }
 
 std::optional<KnownItem> decode_item(std::span<const std::byte> piece) {
-  Reader reader(piece);
+  RecordReader reader(piece);
   if (reader.get<uint32_t>() != kItemFormat) return std::nullopt;
-  KnownItem item = reader.item();
+  KnownItem item = get_item(reader);
   return reader.is_at_end() ? std::optional(std::move(item)) : std::nullopt;
 }
 
 void encode_user(const ObservationTable::User& user, std::span<const float> weights, uint64_t fingerprint,
                  std::vector<std::byte>& piece) {
-  Writer writer(piece);
+  RecordWriter writer(piece);
   writer.put(user.generation == 0 ? kUserFormat : kUserOfGenerationFormat);
   writer.put(user.id);
   if (user.generation > 0) writer.put(user.generation);
@@ -165,7 +110,7 @@ void encode_user(const ObservationTable::User& user, std::span<const float> weig
 }
 
 std::optional<StoredUser> decode_user(std::span<const std::byte> piece, uint64_t fingerprint) {
-  Reader reader(piece);
+  RecordReader reader(piece);
   const auto format = reader.get<uint32_t>();
   if (format != kUserFormat && format != kUserOfGenerationFormat) return std::nullopt;
   StoredUser stored;

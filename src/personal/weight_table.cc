@@ -214,8 +214,27 @@ void WeightTable::restore(uint32_t place, std::vector<float> weights) {
 
 void WeightTable::remove(uint32_t place) {
   if (place >= entries_.size()) return;
+  mean_.replace(entries_[place].weights, {});
+  release(place);
+}
+
+KeptWeights WeightTable::kept(uint32_t place) const {
+  if (place >= entries_.size()) return {};
+  const Entry& known = entries_[place];
+  return {.settled = known.settled, .loss = known.loss, .weights = known.weights};
+}
+
+void WeightTable::resume(uint32_t place, KeptWeights kept) {
+  FOLIOT_CHECK(kept.weights.empty() || kept.weights.size() == items().width());
+  Entry& known = entry(place);
+  known.settled = kept.settled;
+  known.loss = kept.loss;
+  known.weights = std::move(kept.weights);
+}
+
+void WeightTable::release(uint32_t place) {
+  if (place >= entries_.size()) return;
   Entry& known = entries_[place];
-  mean_.replace(known.weights, {});
   if (known.factor != kNone) factors_[known.factor].place = kNone;
   known = Entry();
 }

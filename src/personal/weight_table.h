@@ -23,8 +23,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "personal/kept_weights.h"
 #include "personal/observation_table.h"
 #include "personal/personal_version.h"
 #include "personal/running_loss.h"
@@ -82,6 +84,18 @@ class WeightTable {
   void restore(uint32_t place, std::vector<float> weights);
   // The place is empty from here on. After ObservationTable::remove().
   void remove(uint32_t place);
+
+  // Of a user that leaves memory, or comes back: the mean counts it all the time.
+  KeptWeights kept(uint32_t place) const;
+  uint32_t settled(uint32_t place) const { return place < entries_.size() ? entries_[place].settled : 0; }
+  void release(uint32_t place);
+  // REQUIRES: the weights are of this table, and the place was empty.
+  void resume(uint32_t place, KeptWeights kept);
+  // These weights are of a user that is not in memory, and were not counted before.
+  void count(std::span<const float> weights) { mean_.replace({}, weights); }
+  const RunningMean& running_mean() const { return mean_; }
+  // REQUIRES: it has as many features, and there are no users yet.
+  void restore_mean(RunningMean mean) { mean_ = std::move(mean); }
 
   const RunningLoss& held_out() const { return held_out_; }
   uint64_t corrections() const { return corrections_; }

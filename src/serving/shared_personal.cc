@@ -182,15 +182,17 @@ size_t SharedPersonal::replicas(const std::string& model) const {
   return found->second;
 }
 
-std::vector<UserDigest> SharedPersonal::digests(const std::string& model, size_t& place, size_t count) {
+Result<std::vector<UserDigest>> SharedPersonal::digests(const std::string& model, size_t& place, size_t count) {
   return models_.model(model)->digests(place, count);
 }
 
-UserDigest SharedPersonal::digest(const std::string& model, uint64_t user) {
+Result<UserDigest> SharedPersonal::digest(const std::string& model, uint64_t user) {
   return models_.model(model)->digest(user);
 }
 
-WireBytes SharedPersonal::copy(const std::string& model, uint64_t user) { return models_.model(model)->copy(user); }
+Result<WireBytes> SharedPersonal::copy(const std::string& model, uint64_t user) {
+  return models_.model(model)->copy(user);
+}
 
 void SharedPersonal::merge(const std::string& model, std::span<const std::byte> copy,
                            std::function<void(HomeOutcome)> done) {
@@ -200,7 +202,9 @@ void SharedPersonal::merge(const std::string& model, std::span<const std::byte> 
   const auto written = [this, kept, user = record->user, generation = *record->generation, done](const Status& status) {
     links_.post([=](TimePoint /*now*/) {
       if (!status.ok()) return done(HomeOutcome::kFailed);
-      done(kept->digest(user).generation > generation ? HomeOutcome::kBehind : HomeOutcome::kDone);
+      const Result<UserDigest> digest = kept->digest(user);
+      if (!digest.ok()) return done(HomeOutcome::kFailed);
+      done(digest->generation > generation ? HomeOutcome::kBehind : HomeOutcome::kDone);
     });
   };
   if (const Status status = kept->merge(copy, written); !status.ok()) done(HomeOutcome::kFailed);
@@ -228,7 +232,11 @@ void SharedPersonal::carry_out(const ShardCall& call, const SharedCall& shared, 
     links_.post([=, this](TimePoint /*now*/) {
       Executed executed{.reply = encode(result)};
       const bool has_changed = changes && std::holds_alternative<PersonalAnswer>(result);
-      if (has_changed) executed.copy = models_.model(model)->copy(user, ids);
+      if (has_changed) {
+        Result<WireBytes> copy = models_.model(model)->copy(user, ids);
+        if (!copy.ok()) return done({.reply = encode(call_error(copy.status()))});
+        executed.copy = *std::move(copy);
+      }
       done(std::move(executed));
     });
   };

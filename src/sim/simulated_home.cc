@@ -72,16 +72,16 @@ Result<std::unique_ptr<Session>> SimulatedHome::on_open(Connection& connection, 
 
 TimePoint SimulatedHome::on_turn_end(TimePoint now) { return peers_.on_turn_end(now); }
 
-std::vector<UserDigest> SimulatedHome::digests(const std::string& model, size_t& place, size_t count) {
+Result<std::vector<UserDigest>> SimulatedHome::digests(const std::string& model, size_t& place, size_t count) {
   std::vector<UserDigest> found;
   for (auto user = disk_.users.lower_bound(place); user != disk_.users.end() && found.size() < count; ++user) {
-    found.push_back(digest(model, user->first));
+    found.push_back(digest(model, user->first).value());
     place = user->first + 1;
   }
   return found;
 }
 
-UserDigest SimulatedHome::digest(const std::string& /*model*/, uint64_t user) {
+Result<UserDigest> SimulatedHome::digest(const std::string& /*model*/, uint64_t user) {
   UserDigest digest{.user = user};
   const auto found = disk_.users.find(user);
   if (found == disk_.users.end()) return digest;
@@ -91,7 +91,7 @@ UserDigest SimulatedHome::digest(const std::string& /*model*/, uint64_t user) {
   return digest;
 }
 
-WireBytes SimulatedHome::copy(const std::string& /*model*/, uint64_t user) {
+Result<WireBytes> SimulatedHome::copy(const std::string& /*model*/, uint64_t user) {
   const auto found = disk_.users.find(user);
   return found == disk_.users.end() ? WireBytes() : encode_user(user, found->second.generation, found->second.ids);
 }
@@ -129,7 +129,7 @@ void SimulatedHome::merge(const std::string& /*model*/, std::span<const std::byt
 void SimulatedHome::drop(const std::string& model, const UserDigest& dropped, std::function<void()> done) {
   if (writing_[dropped.user] > 0) return done();
   const auto change = [this, model, dropped] {
-    if (digest(model, dropped.user) == dropped) disk_.users.erase(dropped.user);
+    if (digest(model, dropped.user).value() == dropped) disk_.users.erase(dropped.user);
   };
   write(dropped.user, change, std::move(done));
 }

@@ -55,9 +55,9 @@ class SimulatedHome : public LinkHandler, private ShardStore {
  private:
   std::vector<std::string> models() const override { return {kModel}; }
   size_t replicas(const std::string& /*model*/) const override { return 2; }
-  std::vector<UserDigest> digests(const std::string& model, size_t& place, size_t count) override;
-  UserDigest digest(const std::string& model, uint64_t user) override;
-  WireBytes copy(const std::string& model, uint64_t user) override;
+  Result<std::vector<UserDigest>> digests(const std::string& model, size_t& place, size_t count) override;
+  Result<UserDigest> digest(const std::string& model, uint64_t user) override;
+  Result<WireBytes> copy(const std::string& model, uint64_t user) override;
   void merge(const std::string& model, std::span<const std::byte> copy, std::function<void(HomeOutcome)> done) override;
   void drop(const std::string& model, const UserDigest& digest, std::function<void()> done) override;
   void execute(const ShardCall& call, std::function<void(Executed)> done) override;

@@ -85,14 +85,18 @@ Result<std::unique_ptr<StorageFile>> DiskStorage::create(std::string_view name) 
   return std::unique_ptr<StorageFile>(std::make_unique<DiskFile>(path(name), std::move(file)));
 }
 
-Result<std::vector<std::byte>> DiskStorage::read(std::string_view name) {
+Result<std::vector<std::byte>> DiskStorage::read(std::string_view name) { return read(name, 0, SIZE_MAX); }
+
+Result<std::vector<std::byte>> DiskStorage::read(std::string_view name, uint64_t offset, size_t bytes_max) {
   const Descriptor file(::open(path(name).c_str(), O_RDONLY | O_CLOEXEC));
   struct stat attributes {};
   if (!file.is_open() || ::fstat(file.number(), &attributes) != 0) return file_error("read", path(name));
-  std::vector<std::byte> bytes(static_cast<size_t>(attributes.st_size));
+  const auto file_bytes = static_cast<uint64_t>(attributes.st_size);
+  std::vector<std::byte> bytes(std::min<uint64_t>(bytes_max, file_bytes - std::min(offset, file_bytes)));
   size_t size = 0;
   while (size < bytes.size()) {
-    const ssize_t count = ::read(file.number(), bytes.data() + size, bytes.size() - size);
+    const ssize_t count =
+        ::pread(file.number(), bytes.data() + size, bytes.size() - size, static_cast<off_t>(offset + size));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return file_error("read", path(name));
     if (count == 0) break;

@@ -4,9 +4,12 @@
 #ifndef FOLIOT_STORE_DISK_STORAGE_H_
 #define FOLIOT_STORE_DISK_STORAGE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "platform/descriptor.h"
@@ -25,6 +28,7 @@ class DiskStorage : public Storage {
 
   Result<std::unique_ptr<StorageFile>> create(std::string_view name) override;
   Result<std::vector<std::byte>> read(std::string_view name) override;
+  Result<std::vector<std::byte>> read(std::string_view name, uint64_t offset, size_t bytes_max) override;
   Status sync(std::string_view name) override;
   Status rename(std::string_view from, std::string_view to) override;
   Status remove(std::string_view name) override;

@@ -23,7 +23,7 @@ class NoState : public LogReader, public SnapshotSource {
   Status on_snapshot(std::span<const std::byte>) override { return Status(); }
   Status on_record(uint64_t, std::span<const std::byte>) override { return Status(); }
   void on_snapshot_begin() override {}
-  bool next_piece(std::vector<std::byte>&) override { return false; }
+  Result<bool> next_piece(std::vector<std::byte>&) override { return false; }
   void on_snapshot_end(uint64_t, const Status&) override {}
 };
 

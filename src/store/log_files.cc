@@ -19,6 +19,7 @@ constexpr std::string_view kNewSuffix = ".new";
 constexpr const char* kNewSnapshot = "snapshot.new";
 // Batches wait while a part of a snapshot is synced: some milliseconds for this many bytes.
 constexpr uint64_t kSyncEveryBytes = 1 << 20;
+constexpr size_t kReadBytes = 4 << 20;  // of a snapshot at a time
 
 std::string numbered(std::string_view prefix, uint64_t number) { return fmt::format("{}{:020}", prefix, number); }
 
@@ -91,7 +92,12 @@ Status LogFiles::read_all(LogReader& reader) {
       sequence_ = *sequence;
     }
   }
-  if (!snapshot_name_.empty()) FOLIOT_RETURN_IF_ERROR(read_snapshot(snapshot_name_, reader));
+  bool reads_snapshot = !snapshot_name_.empty();
+  if (access_ == Access::kOwn) {
+    FOLIOT_ASSIGN_OR_RETURN(const LogContents contents, this->contents(found));
+    reads_snapshot = reader.on_begin(contents) && reads_snapshot;
+  }
+  if (reads_snapshot) FOLIOT_RETURN_IF_ERROR(read_snapshot(snapshot_name_, reader));
   for (const std::string& old : old_snapshots) {
     if (access_ == Access::kOwn) FOLIOT_RETURN_IF_ERROR(storage_->remove(old));
   }
@@ -120,22 +126,50 @@ Status LogFiles::read_all(LogReader& reader) {
     if (header->after > last_) {
       return damage(name, 0, fmt::format("records {} to {} before it are missing", last_ + 1, header->after));
     }
-    segments_[sequence] = {name, header->after};
+    segments_[sequence] = {name, header->after, header->salt};
   }
   return read_current(nullptr);
 }
 
+Result<LogContents> LogFiles::contents(std::span<const std::pair<uint64_t, std::string>> segments) {
+  LogContents contents{.snapshot_number = snapshot_number_};
+  const auto add = [&](const std::string& name) {
+    FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, storage_->read(name, 0, kLogHeaderBytes));
+    if (const std::optional<LogHeader> header = read_header(bytes)) {
+      if (name == snapshot_name_) snapshot_salt_ = header->salt;
+      contents.salts.push_back(header->salt);
+    }
+    return Status();
+  };
+  if (!snapshot_name_.empty()) FOLIOT_RETURN_IF_ERROR(add(snapshot_name_));
+  for (const auto& [sequence, name] : segments) FOLIOT_RETURN_IF_ERROR(add(name));
+  return contents;
+}
+
+// A part at a time: a snapshot may be larger than the memory.
 Status LogFiles::read_snapshot(const std::string& name, LogReader& reader) {
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> file, storage_->read(name));
-  const std::optional<LogHeader> header = read_header(file);
+  size_t part_bytes = kReadBytes;
+  uint64_t begin = 0;  // of the part, in the file
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<std::byte> part, storage_->read(name, begin, part_bytes));
+  const std::optional<LogHeader> header = read_header(part);
   if (!header || header->after != snapshot_number_) return damage(name, 0, "its header is invalid");
-  size_t offset = kLogHeaderBytes;
-  for (uint64_t number = 1;; ++number) {
-    const std::optional<LogFrame> frame = read_frame(file, offset, header->salt);
-    if (!frame || frame->number != number) return damage(name, offset, fmt::format("piece {} is invalid", number));
-    if (frame->bytes.empty()) return Status();
-    FOLIOT_RETURN_IF_ERROR(reader.on_snapshot(frame->bytes));
-    offset += frame->size();
+  size_t offset = kLogHeaderBytes;  // in the part
+  for (uint64_t number = 1;;) {
+    const std::optional<LogFrame> frame = read_frame(part, offset, header->salt);
+    if (frame && frame->number == number) {
+      if (frame->bytes.empty()) return Status();
+      FOLIOT_RETURN_IF_ERROR(reader.on_snapshot(frame->bytes));
+      offset += frame->size();
+      ++number;
+      continue;
+    }
+    // It may go on behind the part, which is larger the next time if it has not one whole frame.
+    const bool is_end = part.size() < part_bytes;
+    if (is_end) return damage(name, begin + offset, fmt::format("piece {} is invalid", number));
+    if (offset == 0) part_bytes *= 2;
+    begin += offset;
+    offset = 0;
+    FOLIOT_ASSIGN_OR_RETURN(part, storage_->read(name, begin, part_bytes));
   }
 }
 
@@ -188,7 +222,7 @@ Status LogFiles::begin_segment(const LogBatch& batch) {
   const LogHeader header{++sequence_, batch.synced, batch.first, random_.next()};
   const std::string name = numbered(kSegmentPrefix, header.sequence);
   FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<StorageFile> file, storage_->create(name));
-  segments_[header.sequence] = {name, header.after};
+  segments_[header.sequence] = {name, header.after, header.salt};
   frames_.clear();
   append_header(frames_, header);
   FOLIOT_RETURN_IF_ERROR(file->append(frames_));
@@ -262,6 +296,7 @@ Status LogFiles::finish_snapshot() {
   FOLIOT_RETURN_IF_ERROR(storage_->rename(kNewSnapshot, name));
   const std::string old = std::exchange(snapshot_name_, name);
   snapshot_number_ = new_number_;
+  snapshot_salt_ = new_salt_;
   if (!old.empty() && old != name) FOLIOT_RETURN_IF_ERROR(storage_->remove(old));
   return remove_old(new_number_);
 }

@@ -24,6 +24,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -34,10 +35,18 @@
 
 namespace foliot {
 
+// What a log consists of when it is opened.
+struct LogContents {
+  uint64_t snapshot_number = 0;   // 0: there is no snapshot
+  std::vector<uint64_t> salts{};  // of its files (LogFiles::salt())
+};
+
 // What state is rebuilt from, in order: the pieces of the snapshot first.
 class LogReader {
  public:
   virtual ~LogReader() = default;
+  // By LogFiles::open(), before all others. False: the reader has the snapshot's state, and gets no piece of it.
+  virtual bool on_begin(const LogContents& /*contents*/) { return true; }
   virtual Status on_snapshot(std::span<const std::byte> piece) = 0;
   virtual Status on_record(uint64_t number, std::span<const std::byte> record) = 0;
   // By LogFiles::read_lasting(), after all others: written, but nothing proves that it lasts.
@@ -60,6 +69,9 @@ class LogFiles {
   uint64_t last() const { return last_; }
   // What was cut off when it was opened.
   uint64_t torn_bytes() const { return torn_bytes_; }
+  // Drawn for the file that has the last record, or for the snapshot if no file has any: a log that goes on from
+  // another one's copy has other ones from there on.
+  uint64_t salt() const { return segments_.empty() ? snapshot_salt_ : segments_.rbegin()->second.salt; }
 
   // Writes and syncs it. After an error the next batch must begin a file.
   Status write(const LogBatch& batch);
@@ -78,11 +90,14 @@ class LogFiles {
   struct Segment {
     std::string name;
     uint64_t after = 0;  // as its header has it
+    uint64_t salt = 0;
   };
   LogFiles(Storage& storage, uint64_t seed) : storage_(&storage), random_(seed) {}
   // Without changing anything: all but the records of the last file that nothing proves to last.
   enum class Access { kOwn, kRead };
   Status read_all(LogReader& reader);
+  // What its files are, by their headers. An invalid one is found when the file is read.
+  Result<LogContents> contents(std::span<const std::pair<uint64_t, std::string>> segments);
   Status read_snapshot(const std::string& name, LogReader& reader);
   static void read_unproven(std::span<const std::byte> file, size_t offset, const LogHeader& header, uint64_t number,
                             LogReader& reader);
@@ -103,6 +118,7 @@ class LogFiles {
   std::map<uint64_t, Segment> segments_;  // by sequence
   uint64_t snapshot_number_ = 0;
   std::string snapshot_name_;
+  uint64_t snapshot_salt_ = 0;
 
   std::unique_ptr<StorageFile> file_;  // that is appended to
   uint64_t salt_ = 0;

@@ -7,23 +7,28 @@ namespace foliot {
 
 Result<std::unique_ptr<RecordLog>> RecordLog::open(std::unique_ptr<Storage> storage, const Options& options,
                                                    LogReader& reader, LogSink& sink, SnapshotSource& source) {
-  FOLIOT_ASSIGN_OR_RETURN(LogFiles files, LogFiles::open(*storage, options.seed, reader));
-  std::unique_ptr<RecordLog> log(new RecordLog(std::move(storage), options, std::move(files), sink, source));
+  FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<RecordLog> log, open(*storage, options, reader, sink, source));
+  log->storage_ = std::move(storage);  // its thread knows it already
+  return log;
+}
+
+Result<std::unique_ptr<RecordLog>> RecordLog::open(Storage& storage, const Options& options, LogReader& reader,
+                                                   LogSink& sink, SnapshotSource& source) {
+  FOLIOT_ASSIGN_OR_RETURN(LogFiles files, LogFiles::open(storage, options.seed, reader));
+  std::unique_ptr<RecordLog> log(new RecordLog(options, std::move(files), sink, source));
   FOLIOT_ASSIGN_OR_RETURN(log->thread_, Thread::start({.name = "store"}, [raw = log.get()] { raw->run(); }));
   return log;
 }
 
-RecordLog::RecordLog(std::unique_ptr<Storage> storage, const Options& options, LogFiles files, LogSink& sink,
-                     SnapshotSource& source)
-    : storage_(std::move(storage)),
-      sink_(sink),
+RecordLog::RecordLog(const Options& options, LogFiles files, LogSink& sink, SnapshotSource& source)
+    : sink_(sink),
       source_(source),
       torn_bytes_(files.torn_bytes()),
       last_at_open_(files.last()),
       commit_(files.last(), options.limits),
       files_(std::move(files)) {}
 
-RecordLog::~RecordLog() {
+void RecordLog::close() {
   stopping_.store(true);
   parker_.unpark();
   thread_.join();
@@ -79,8 +84,10 @@ bool RecordLog::write_snapshot_part() {
     if (const Status status = files_.begin_snapshot(snapshot_number_); !status.ok()) end_snapshot(status);
     return true;
   }
-  const bool is_last = !source_.next_piece(piece_);
-  const Status status = is_last ? files_.finish_snapshot() : files_.add_to_snapshot(piece_);
+  const Result<bool> has_more = source_.next_piece(piece_);
+  const bool is_last = !has_more.ok() || !*has_more;
+  Status status = has_more.status();
+  if (status.ok()) status = is_last ? files_.finish_snapshot() : files_.add_to_snapshot(piece_);
   if (is_last || !status.ok()) end_snapshot(status);
   return true;
 }

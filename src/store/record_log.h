@@ -42,8 +42,9 @@ class SnapshotSource {
   virtual ~SnapshotSource() = default;
   virtual void on_snapshot_begin() = 0;
   // Replaces `piece` by the next; false: that was all. Pieces may contain what records did that
-  // come after the snapshot's number and last: reading these records again must be harmless.
-  virtual bool next_piece(std::vector<std::byte>& piece) = 0;
+  // come after the snapshot's number and last: reading these records again must be harmless. After an error the
+  // snapshot is given up.
+  virtual Result<bool> next_piece(std::vector<std::byte>& piece) = 0;
   virtual void on_snapshot_end(uint64_t number, const Status& status) = 0;
 };
 
@@ -57,8 +58,12 @@ class RecordLog {
   // Passes what is there to `reader` first. Sink and source outlive it. Errors: as LogFiles::open().
   static Result<std::unique_ptr<RecordLog>> open(std::unique_ptr<Storage> storage, const Options& options,
                                                  LogReader& reader, LogSink& sink, SnapshotSource& source);
-  // Writes what waits. A snapshot that is being made is given up.
-  ~RecordLog();
+  // Over a storage that outlives it.
+  static Result<std::unique_ptr<RecordLog>> open(Storage& storage, const Options& options, LogReader& reader,
+                                                 LogSink& sink, SnapshotSource& source);
+  ~RecordLog() { close(); }
+  // Writes what waits. A snapshot that is being made is given up. REQUIRES: no append() follows.
+  void close();
 
   // Returns the record's number; the sink learns once it lasts. Errors: as GroupCommit::append().
   Result<uint64_t> append(std::span<const std::byte> record);
@@ -69,17 +74,18 @@ class RecordLog {
   uint64_t torn_bytes() const { return torn_bytes_; }
   // Number of the last record that there was when it was opened.
   uint64_t last_at_open() const { return last_at_open_; }
+  // As LogFiles::salt(). REQUIRES: close() was called.
+  uint64_t salt() const { return files_.salt(); }
 
  private:
-  RecordLog(std::unique_ptr<Storage> storage, const Options& options, LogFiles files, LogSink& sink,
-            SnapshotSource& source);
+  RecordLog(const Options& options, LogFiles files, LogSink& sink, SnapshotSource& source);
   void run();
   // False: there was nothing to do.
   bool write_batch();
   bool write_snapshot_part();
   void end_snapshot(const Status& status);
 
-  const std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Storage> storage_;  // null: it is the owner's
   LogSink& sink_;
   SnapshotSource& source_;
   const uint64_t torn_bytes_;

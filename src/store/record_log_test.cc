@@ -27,7 +27,7 @@ class Reports : public LogSink, public SnapshotSource {
     changed_.notify_all();
   }
   void on_snapshot_begin() override { pieces_left_ = 3; }
-  bool next_piece(std::vector<std::byte>& piece) override {
+  Result<bool> next_piece(std::vector<std::byte>& piece) override {
     if (pieces_left_-- == 0) return false;
     piece.assign(1, std::byte{'p'});
     return true;

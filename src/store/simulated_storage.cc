@@ -114,11 +114,16 @@ Status SimulatedStorage::remove(std::string_view name) {
   return down();
 }
 
-Result<std::vector<std::byte>> SimulatedStorage::read(std::string_view name) {
+Result<std::vector<std::byte>> SimulatedStorage::read(std::string_view name) { return read(name, 0, SIZE_MAX); }
+
+Result<std::vector<std::byte>> SimulatedStorage::read(std::string_view name, uint64_t offset, size_t bytes_max) {
   if (crashed_) return down();
   const auto file = files_.find(name);
   if (file == files_.end()) return Status::not_found(fmt::format("{}: no such file", name));
-  return file->second->bytes;
+  const std::span<const std::byte> bytes = file->second->bytes;
+  const std::span<const std::byte> rest = bytes.subspan(std::min<uint64_t>(offset, bytes.size()));
+  const std::span<const std::byte> part = rest.first(std::min(bytes_max, rest.size()));
+  return std::vector<std::byte>(part.begin(), part.end());
 }
 
 Result<std::vector<std::string>> SimulatedStorage::list() {

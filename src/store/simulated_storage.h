@@ -39,6 +39,7 @@ class SimulatedStorage : public Storage {
 
   Result<std::unique_ptr<StorageFile>> create(std::string_view name) override;
   Result<std::vector<std::byte>> read(std::string_view name) override;
+  Result<std::vector<std::byte>> read(std::string_view name, uint64_t offset, size_t bytes_max) override;
   Status sync(std::string_view name) override;
   Status rename(std::string_view from, std::string_view to) override;
   Status remove(std::string_view name) override;

@@ -17,6 +17,7 @@
 #define FOLIOT_STORE_STORAGE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +42,8 @@ class Storage {
   // Begins the file anew if there is one.
   virtual Result<std::unique_ptr<StorageFile>> create(std::string_view name) = 0;
   virtual Result<std::vector<std::byte>> read(std::string_view name) = 0;
+  // Of the file, from `offset` on, `bytes_max` bytes or what there is.
+  virtual Result<std::vector<std::byte>> read(std::string_view name, uint64_t offset, size_t bytes_max) = 0;
   // What is in a file that an earlier process wrote lasts from here on.
   virtual Status sync(std::string_view name) = 0;
   // Replaces the file `to`, whole.
