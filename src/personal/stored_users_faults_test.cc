@@ -88,7 +88,7 @@ TEST_F(StoreFaultsTest, AUserThatCannotBeReadIsRefusedAndTheStoreFilledAnew) {
   ASSERT_TRUE(observe_and_wait(movies.model(), 299, {{2, 10, 1}}).ok()) << "serving goes on";
   movies.close();
   ASSERT_TRUE(movies.open().ok());
-  EXPECT_THAT(movies.lines.take(), ElementsAre(HasSubstr("filled anew from the log: it was not closed")));
+  EXPECT_THAT(movies.lines.take(), ElementsAre(HasSubstr("filled anew after a restart: a value could not be read")));
   for (uint64_t user = 0; user < 299; ++user) ASSERT_EQ(movies.model().observations(user).size(), 1u) << user;
   EXPECT_EQ(movies.model().observations(299).size(), 2u);
 }
@@ -500,7 +500,7 @@ TEST_F(RealStoreTest, ADamagedFileIsFoundAndTheStoreFilledAnew) {
     for (uint64_t id = 1; id <= 2 * kUsers; ++id) {
       acknowledged.insert(id);
       answers.push_back(start_observing(*model, id * 7919 % kUsers, {{id, 10 * (id % 90), 1}}));
-      if (answers.size() < 400) continue;
+      if (answers.size() < 50) continue;
       for (auto& answer : answers) ASSERT_TRUE(answer.get().ok());
       answers.clear();
     }
@@ -530,7 +530,7 @@ TEST_F(RealStoreTest, ADamagedFileIsFoundAndTheStoreFilledAnew) {
     EXPECT_LT(refused, kUsers / 2) << "others are served";
   }
   const auto model = open(lines.writer());
-  EXPECT_THAT(lines.take(), Contains(HasSubstr("filled anew from the log")));
+  EXPECT_THAT(lines.take(), Contains(HasSubstr("filled anew after a restart: a value could not be read")));
   check(*model, acknowledged);
 }
 

@@ -82,7 +82,10 @@ void UserMemory::stop() {
 
 Status UserMemory::close(UserNote note) {
   std::unique_lock lock(mutex_);
-  if (is_damaged_) return store_->clear();
+  if (is_damaged_) {
+    FOLIOT_RETURN_IF_ERROR(store_->clear());
+    return Status::internal("a value could not be read");
+  }
   Batch batch;
   add_erased(batch);
   for (uint32_t index = 0; index < users_.places(); ++index) {
