@@ -255,6 +255,8 @@ TEST_F(StoreReuseTest, ItIsUsedAgainAfterACrashThatCameBeforeAnyWrite) {
 TEST_F(StoreReuseTest, AStoreThatWasNotClosedIsFilledAnew) {
   fill();
   snapshot(movies_.model());
+  ASSERT_TRUE(store_->flush().ok());  // else all that is in it may be lost
+  ASSERT_GT(store_->values(), 0u);
   kill();
   ASSERT_TRUE(movies_.open().ok());
   EXPECT_THAT(movies_.lines.take(), ElementsAre(HasSubstr("filled anew from the log: it was not closed")));
