@@ -204,11 +204,9 @@ class StoreReuseTest : public StoredUsersTest {
   StoreReuseTest() : movies_(items_, few(60'000), store_) {}
   void fill() {
     ASSERT_TRUE(movies_.open().ok());
-    std::vector<std::future<Status>> answers;
     for (uint64_t user = 0; user < kUsers; ++user) {
-      answers.push_back(start_observing(movies_.model(), user, {{1, 10 * (user % kItems), 2}}));
+      ASSERT_TRUE(observe_until_taken(movies_.model(), user, {{1, 10 * (user % kItems), 2}}).ok());
     }
-    for (auto& answer : answers) ASSERT_TRUE(answer.get().ok());
   }
   void expect_all() {
     EXPECT_EQ(movies_.model().users(), kUsers);

@@ -2,6 +2,8 @@
 #ifndef FOLIOT_PERSONAL_TEST_ANSWERS_H_
 #define FOLIOT_PERSONAL_TEST_ANSWERS_H_
 
+#include <sched.h>
+
 #include <future>
 #include <memory>
 #include <vector>
@@ -27,6 +29,16 @@ inline std::future<Status> start_observing(PersonalModel& model, uint64_t user,
 inline Status observe_and_wait(PersonalModel& model, uint64_t user, const std::vector<UserObservation>& observations,
                                uint64_t query = 0) {
   return start_observing(model, user, observations, query).get();
+}
+
+// As a client does that is to try again: while users come faster than others leave memory, changes are refused.
+inline Status observe_until_taken(PersonalModel& model, uint64_t user,
+                                  const std::vector<UserObservation>& observations) {
+  while (true) {
+    const Status status = observe_and_wait(model, user, observations);
+    if (status.code() != StatusCode::kUnavailable) return status;
+    ::sched_yield();
+  }
 }
 
 inline Status forget_and_wait(PersonalModel& model, uint64_t user) {
