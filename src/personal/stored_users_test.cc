@@ -289,6 +289,21 @@ TEST_F(StoreReuseTest, AStoreThatIsBehindTheSnapshotIsFilledAnew) {
   EXPECT_EQ(movies_.model().users(), kUsers);
 }
 
+// Where the machine stopped before the snapshot's old files were removed.
+TEST_F(StoreReuseTest, ANoteThatIsBehindTheSnapshotIsNotTaken) {
+  fill();
+  movies_.close();
+  const UserNote note = decode_note(**store_->note()).value();
+  EXPECT_EQ(note.users, kUsers);
+  std::mutex mutex;
+  ObservationTable users;
+  Lines lines;
+  UserMemory memory({.bytes_max = 1, .on_failure = lines.writer()}, store_, mutex, users);
+  EXPECT_FALSE(memory.begin({.snapshot_number = note.number + 1, .salts = {note.salt}}).value().has_value());
+  EXPECT_THAT(lines.take(), ElementsAre(HasSubstr("it ends at record 500, and the log's snapshot at 501")));
+  EXPECT_EQ(store_->values(), 0u);
+}
+
 // Records that came while all users were in memory follow those of the store.
 TEST_F(StoreReuseTest, RecordsThatTheStoreDoesNotHaveAreReadFromTheLog) {
   fill();
