@@ -2,6 +2,9 @@
 #ifndef FOLIOT_PERSONAL_TEST_ANSWERS_H_
 #define FOLIOT_PERSONAL_TEST_ANSWERS_H_
 
+#include <sched.h>
+
+#include <functional>
 #include <future>
 #include <memory>
 #include <vector>
@@ -27,6 +30,12 @@ inline std::future<Status> start_observing(PersonalModel& model, uint64_t user,
 inline Status observe_and_wait(PersonalModel& model, uint64_t user, const std::vector<UserObservation>& observations,
                                uint64_t query = 0) {
   return start_observing(model, user, observations, query).get();
+}
+
+// Refused while users in memory wait to be written.
+inline void observe_until_acknowledged(PersonalModel& model, uint64_t user,
+                                       const std::vector<UserObservation>& observations) {
+  while (!observe_and_wait(model, user, observations).ok()) ::sched_yield();
 }
 
 inline Status forget_and_wait(PersonalModel& model, uint64_t user) {
