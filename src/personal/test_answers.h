@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <vector>
@@ -31,14 +32,10 @@ inline Status observe_and_wait(PersonalModel& model, uint64_t user, const std::v
   return start_observing(model, user, observations, query).get();
 }
 
-// As a client does that is to try again: while users come faster than others leave memory, changes are refused.
-inline Status observe_until_taken(PersonalModel& model, uint64_t user,
-                                  const std::vector<UserObservation>& observations) {
-  while (true) {
-    const Status status = observe_and_wait(model, user, observations);
-    if (status.code() != StatusCode::kUnavailable) return status;
-    ::sched_yield();
-  }
+// Refused while users in memory wait to be written.
+inline void observe_until_acknowledged(PersonalModel& model, uint64_t user,
+                                       const std::vector<UserObservation>& observations) {
+  while (!observe_and_wait(model, user, observations).ok()) ::sched_yield();
 }
 
 inline Status forget_and_wait(PersonalModel& model, uint64_t user) {
