@@ -124,8 +124,8 @@ class TaskRouter {
   const std::unique_ptr<VariantPolicy> policy_;
   WaitingWork work_;
   std::map<ServedTaskId, Served> tasks_;
-  std::vector<KindQueue> queues_;  // by KindId, of the task that was last counted for
-  std::vector<TimePoint> begins_;  // of a variant's instances, for a moment
+  std::vector<KindQueue> queues_;       // by KindId, of the task that was last counted for
+  std::vector<TimePoint> begins_;       // of a variant's instances, for a moment
   FlatMap<RequestId, OpenCall> calls_;  // by Request::call; at most as many as requests in flight
 };
 

@@ -36,7 +36,7 @@ struct FrontendServerOptions {
   std::filesystem::path personal;              // repository of personal models, whose users it keeps; empty: none
   std::filesystem::path observations;          // folder of what these observe; empty: <personal>/.observations
   std::string home_listen = "127.0.0.1:8300";  // HOST:PORT for other front ends that keep users
-  KeptJobsOptions jobs;  // offline queries over the cluster's models; nothing is registered here
+  KeptJobsOptions jobs;                        // offline queries over the cluster's models; nothing is registered here
   std::string name;  // among these, the same after a restart; empty: the machine's name and the port of home_listen
   uint32_t personal_threads = 1;
   uint64_t frame_bytes_max = kDataFrameBytesMax;   // inputs or outputs of one row

@@ -56,7 +56,8 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       "With --personal front ends serve personal models, too: each user is kept by two of them, named by the\n"
       "controller, and all pass calls on to these.\n\n"
       "  foliot frontend --controller a:8100 --personal models --home-listen 0.0.0.0:8300\n\n"
-      "With --jobs a front end keeps offline queries over files, as `foliot serve` does; one front end for each folder.\n\n"
+      "With --jobs a front end keeps offline queries over files, as `foliot serve` does. Each folder of jobs has one\n"
+      "front end.\n\n"
       "  foliot frontend --controller a:8100 --jobs /srv/jobs\n\n"
       "Ctrl-C answers what is in flight and stops.");
   auto flags = std::make_shared<FrontendFlags>();
