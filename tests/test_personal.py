@@ -188,6 +188,40 @@ def test_a_killed_server_keeps_what_it_acknowledged(serve, repository, tmp_path)
             assert movies.predict(user, 20) == pytest.approx(prediction, abs=1e-3), "all of them were there already"
 
 
+def test_more_users_than_memory_are_in_a_store(serve, repository, tmp_path):
+    """Each learns and predicts as if all were in memory, also after the server was killed, and after it was stopped."""
+    (repository / "movies/personal.toml").write_text(GREEDY + '[limits]\nusers_memory = "32MiB"\n')
+    users = 90000
+    server = Server(repository, tmp_path / "killed.log", **OPTIONS).start()
+    with client(server) as movies:
+        for first in range(0, users, 1000):
+            movies.observe_all([personal.Observation(user, int(IDS[user % len(IDS)]), 1 + user % 4, id=user)
+                                for user in range(first, first + 1000)])
+        some = list(range(0, users, 900))
+        items = [int(IDS[user % len(IDS)]) for user in some]
+        movies.observe_all([personal.Observation(user, item, 1 + user % 4, id=user) for user, item in zip(some, items)])
+        page = server.metrics()
+        assert page['foliot_personal_users{model="movies"}'] == users
+        assert page['foliot_personal_users_in_store{model="movies"}'] > 10000
+        assert page['foliot_personal_users_in_memory{model="movies"}'] < users - 10000
+        assert page['foliot_personal_user_misses_total{model="movies"}'] > 0
+        predictions = movies.predict_pairs(some, items)
+    assert len({round(float(each), 2) for each in predictions}) > 10
+    server.stop(signal.SIGKILL)
+    killed = Server(repository, tmp_path / "again.log", **OPTIONS).start()
+    assert "the store of users is filled anew from the log: it was not closed" in killed.output()
+    with client(killed) as movies:
+        np.testing.assert_allclose(movies.predict_pairs(some, items), predictions, atol=1e-3)
+        movies.forget(some[0])
+    killed.stop()
+    stopped = start(serve, repository)
+    page = stopped.metrics()
+    assert page['foliot_personal_users{model="movies"}'] == users - 1
+    assert page['foliot_personal_users_in_memory{model="movies"}'] == 0, "nothing was read"
+    with client(stopped) as movies:
+        np.testing.assert_allclose(movies.predict_pairs(some[1:], items[1:]), predictions[1:], atol=1e-3)
+
+
 def test_observing_needs_its_scope(serve, repository, tmp_path):
     keys = tmp_path / "keys.toml"
     reader = new_key(keys, "reader", "infer")
