@@ -459,6 +459,18 @@ class RealStoreTest : public StoreFaultsTest {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
     return ids;
   }
+  // RocksDB has threads from when it is first opened, and those of a process that forks are not in the next one.
+  void check_in_another_process(const std::set<uint64_t>& acknowledged) {
+    const pid_t process = ::fork();
+    FOLIOT_CHECK(process >= 0);
+    if (process == 0) {
+      check(*open([](const std::string&) {}), acknowledged);
+      ::_exit(HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    FOLIOT_CHECK(::waitpid(process, &status, 0) == process);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
   static void check(PersonalModel& model, const std::set<uint64_t>& acknowledged) {
     size_t found = 0;
     size_t observations = 0;
@@ -486,8 +498,7 @@ TEST_F(RealStoreTest, WhatAKilledProcessAcknowledgedIsThereOnce) {
       next_id = std::max(next_id, id + 1);
     }
     next_id += 100'000;  // more than were under way
-    Lines lines;
-    check(*open(lines.writer()), acknowledged);
+    check_in_another_process(acknowledged);
   }
 }
 

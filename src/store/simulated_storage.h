@@ -11,6 +11,7 @@
 #ifndef FOLIOT_STORE_SIMULATED_STORAGE_H_
 #define FOLIOT_STORE_SIMULATED_STORAGE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -49,7 +50,7 @@ class SimulatedStorage : public Storage {
   // The machine goes down now, and what was not synced is lost in part. All files that are open
   // become useless.
   void crash();
-  // The process ends and nothing is lost.
+  // The process ends and nothing is lost. Any thread may call it, also beside operations.
   void end_process() { crashed_ = true; }
   void restart() { crashed_ = false; }
   void set_faults(const Faults& faults) {
@@ -81,7 +82,7 @@ class SimulatedStorage : public Storage {
   Random random_;
   Faults faults_;
   Duration elapsed_;
-  bool crashed_ = false;
+  std::atomic<bool> crashed_ = false;
   uint64_t appends_until_space_ = 0;
   uint64_t syncs_ = 0;
   std::map<std::string, std::shared_ptr<File>, std::less<>> files_;

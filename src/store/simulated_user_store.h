@@ -43,6 +43,7 @@ class SimulatedUserStore : public UserStore {
 
   void crash();
   void set_faults(const Faults& faults) {
+    const std::lock_guard lock(mutex_);
     faults_ = faults;
     writes_until_space_ = 0;
   }
