@@ -7,23 +7,18 @@ import pytest
 
 import foliot.jobs
 from foliot_tools.cluster import Cluster
-from foliot_tools.jobs import TASK, refused
+from foliot_tools.jobs import refused
 from foliot_tools.server import foliot_binary, free_ports
 from foliot_tools.waiting import eventually
 from cluster_calls import is_ready
-from test_jobs import rows_of, write_network
+from test_jobs import rows_of, write_repository
 
 PAGES = {"page_cache": "64MiB"}
 
 
 @pytest.fixture(name="repository")
 def models(tmp_path):
-    folder = tmp_path / "models"
-    write_network(folder / "small" / "model.onnx", 2)
-    write_network(folder / "large" / "model.onnx", 3, wide=1024)
-    (folder / "numbers").mkdir()
-    (folder / "numbers" / "task.toml").write_text(TASK)
-    return folder
+    return write_repository(tmp_path / "models")
 
 
 @pytest.fixture(name="root")

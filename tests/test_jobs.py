@@ -31,14 +31,17 @@ def write_network(path, scale, wide=4):
                             weights)
 
 
-@pytest.fixture(name="repository")
-def models(tmp_path):
-    folder = tmp_path / "models"
+def write_repository(folder):
     write_network(folder / "small" / "model.onnx", 2)
     write_network(folder / "large" / "model.onnx", 3, wide=1024)
     (folder / "numbers").mkdir()
     (folder / "numbers" / "task.toml").write_text(TASK)
     return folder
+
+
+@pytest.fixture(name="repository")
+def models(tmp_path):
+    return write_repository(tmp_path / "models")
 
 
 @pytest.fixture(name="root")
