@@ -154,6 +154,9 @@ void add_job_flags(CLI::App& app, KeptJobsOptions& options) {
                  "HOST or HOST:PORT that jobs may notify when they end; once for each, without it none")
       ->type_name("HOST")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  for (const char* of_jobs : {"--jobs-running", "--jobs-bytes-per-key", "--webhooks"}) {
+    app.get_option(of_jobs)->needs(app.get_option("--jobs"));
+  }
 }
 
 void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
