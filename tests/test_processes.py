@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -228,13 +229,21 @@ def test_a_killed_front_end_disturbs_no_other(own_cluster, dense_oracle):
     assert not others.refusals
 
 
+def devices_up(controller):
+    """The gauge of each device."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{controller.metrics_port}/metrics", timeout=10) as page:
+        return re.findall(r"^foliot_device_up\{.*\} (\d)$", page.read().decode(), re.MULTILINE)
+
+
 def test_everything_drains(own_cluster, dense_oracle):
-    cluster = own_cluster(workers=1, frontends=1)
+    cluster = own_cluster(workers=1, frontends=1, metrics=True)
     with Load(cluster.frontends, dense_oracle) as load:
         load.await_answers()
         assert cluster.frontends[0].stop() == 0, cluster.frontends[0].output()
     load.check()
+    assert devices_up(cluster.controller) == ["1"]
     assert cluster.workers[0].stop() == 0, cluster.workers[0].output()
+    eventually(lambda: not devices_up(cluster.controller))  # or an alert would fire for good
     assert cluster.controller.stop() == 0, cluster.controller.output()
 
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "metrics/families.h"
@@ -31,6 +32,7 @@ struct ControllerMetrics::Series {
     Histogram* batch_size = nullptr;
   };
   struct Device {
+    bool has_left = false;  // then it has no gauges
     Gauge* up = nullptr;
     Gauge* margin = nullptr;
     Gauge* lookahead = nullptr;
@@ -61,6 +63,7 @@ struct ControllerMetrics::Series {
     return found == models.end() ? nullptr : &found->second;
   }
   void count(const Action& action, OutcomeStatus status);
+  void remove_gauges(Device& device);
 
   prometheus::Registry registry;
   const Histogram::BucketBoundaries batches = batch_boundaries();
@@ -156,15 +159,29 @@ void ControllerMetrics::on_outcome(const Action& action, const Outcome& outcome,
 }
 
 void ControllerMetrics::on_device(const DeviceChange& change, TimePoint /*now*/) {
-  Gauge*& up = series_->device(change.device).up;
-  if (up == nullptr) up = &series_->device_up.Add({{"device", std::to_string(change.device.value())}});
-  up->Set(change.state == DeviceState::kUp);
   const std::string state(to_string(change.state));
   series_->device_changes.Add({{"state", state}, {"trouble", std::string(to_string(change.trouble))}}).Increment();
+  Series::Device& known = series_->device(change.device);
+  known.has_left = change.state == DeviceState::kLost && change.trouble == DeviceTrouble::kLeft;
+  if (known.has_left) return series_->remove_gauges(known);
+  if (known.up == nullptr) known.up = &series_->device_up.Add({{"device", std::to_string(change.device.value())}});
+  known.up->Set(change.state == DeviceState::kUp);
+}
+
+void ControllerMetrics::Series::remove_gauges(Device& device) {
+  const auto remove = [](Family<Gauge>& family, Gauge*& gauge) {
+    if (gauge != nullptr) family.Remove(std::exchange(gauge, nullptr));
+  };
+  remove(device_up, device.up);
+  remove(margin, device.margin);
+  remove(lookahead, device.lookahead);
+  remove(pages, device.pages_used);
+  remove(pages, device.pages_free);
 }
 
 void ControllerMetrics::on_timing(DeviceId device, Duration margin, Duration lookahead, TimePoint /*now*/) {
   Series::Device& known = series_->device(device);
+  if (known.has_left) return;
   if (known.margin == nullptr) {
     const std::string name = std::to_string(device.value());
     known.margin = &series_->margin.Add({{"device", name}});
@@ -176,6 +193,7 @@ void ControllerMetrics::on_timing(DeviceId device, Duration margin, Duration loo
 
 void ControllerMetrics::on_pages(DeviceId device, uint32_t used, uint32_t total) {
   Series::Device& known = series_->device(device);
+  if (known.has_left) return;
   if (known.pages_used == nullptr) {
     const std::string name = std::to_string(device.value());
     known.pages_used = &series_->pages.Add({{"device", name}, {"state", "used"}});

@@ -85,6 +85,26 @@ TEST_F(ControllerMetricsTest, ShowsDevicesAndTheirPages) {
   EXPECT_THAT(metrics_.text(), HasSubstr("foliot_page_cache_pages{device=\"2\",state=\"free\"} 7\n"));
 }
 
+// Or an alert would fire for good after a worker was wanted no longer.
+TEST_F(ControllerMetricsTest, ADeviceThatHasLeftHasNoGauges) {
+  const auto show = [&] {
+    metrics_.on_timing(DeviceId(2), Duration::milliseconds(1), Duration::milliseconds(5), TimePoint());
+    metrics_.on_pages(DeviceId(2), 3, 10);
+  };
+  metrics_.on_device({.device = DeviceId(2), .joined = true}, TimePoint());
+  show();
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_deadline_margin_seconds{device=\"2\"} 0.001\n"));
+  metrics_.on_device({.device = DeviceId(2), .state = DeviceState::kLost, .trouble = DeviceTrouble::kLeft},
+                     TimePoint());
+  show();
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("device=\"2\"")));
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_device_changes_total{state=\"lost\",trouble=\"left\"} 1\n"));
+  metrics_.on_device({.device = DeviceId(2), .joined = true}, TimePoint());
+  show();
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_device_up{device=\"2\"} 1\n"));
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_page_cache_pages{device=\"2\",state=\"used\"} 3\n"));
+}
+
 TEST_F(ControllerMetricsTest, UnknownModelsHaveNoSeries) {
   finish(ActionType::kLoad, 0, OutcomeStatus::kDone, ModelId(77));
   EXPECT_THAT(metrics_.text(), Not(HasSubstr("foliot_loads_total{")));
