@@ -1,4 +1,4 @@
-#include "jobs/http_call.h"
+#include "http/http_call.h"
 
 #include <curl/curl.h>
 #include <fmt/format.h>
@@ -107,7 +107,9 @@ Result<HttpAnswer> http_call(const HttpCall& call) {
   curl_easy_setopt(curl.get(), CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(call.timeout.nanoseconds() / 1'000'000));
-  if (call.method == "POST") {
+  if (!call.ca_file.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO, call.ca_file.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_CUSTOMREQUEST, call.method.c_str());
+  if (call.method != "GET") {
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(call.body.size()));
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, call.body.c_str());
   }

@@ -2,8 +2,8 @@
 // the machine's user.
 //
 // Threading: any; blocks for at most the timeout.
-#ifndef FOLIOT_JOBS_HTTP_CALL_H_
-#define FOLIOT_JOBS_HTTP_CALL_H_
+#ifndef FOLIOT_HTTP_HTTP_CALL_H_
+#define FOLIOT_HTTP_HTTP_CALL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,8 @@ struct HttpCall {
   std::string method = "GET";
   std::string url;
   std::vector<std::string> headers{};  // "NAME: VALUE"
-  std::string body{};                  // of a POST
+  std::string body{};                  // of a method that has one
+  std::string ca_file{};               // PEM, of what signs the server's certificate; empty: the machine's
   Duration timeout = Duration::seconds(10);
   size_t answer_bytes_max = 64 << 10;
 };
@@ -43,4 +44,4 @@ Result<UrlParts> parse_url(const std::string& url);
 
 }  // namespace foliot
 
-#endif  // FOLIOT_JOBS_HTTP_CALL_H_
+#endif  // FOLIOT_HTTP_HTTP_CALL_H_

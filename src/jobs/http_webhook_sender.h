@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "jobs/http_call.h"
+#include "http/http_call.h"
 #include "jobs/webhook_sender.h"
 
 namespace foliot {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "jobs/http_call.h"
+#include "http/http_call.h"
 #include "jobs/job.h"
 
 namespace foliot {

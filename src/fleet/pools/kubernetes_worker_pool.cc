@@ -1,12 +1,12 @@
 #include "fleet/pools/kubernetes_worker_pool.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
+
+#include "http/http_call.h"
 
 namespace foliot {
 namespace {
@@ -15,18 +15,6 @@ using Json = nlohmann::json;
 
 constexpr size_t kAnswerBytesMax = 1 << 20;
 constexpr size_t kQuotedBytesMax = 300;
-
-struct Answer {
-  long code = 0;
-  std::string body;
-};
-
-size_t append(char* bytes, size_t /*one*/, size_t count, void* to) {
-  auto& body = *static_cast<std::string*>(to);
-  if (body.size() + count > kAnswerBytesMax) return 0;
-  body.append(bytes, count);
-  return count;
-}
 
 // A file that ends with a line end, perhaps.
 Result<std::string> read_token(const std::filesystem::path& file) {
@@ -42,45 +30,21 @@ Result<std::string> read_token(const std::filesystem::path& file) {
   return token;
 }
 
-class Headers {
- public:
-  ~Headers() { curl_slist_free_all(list_); }
-  void add(const std::string& line) { list_ = curl_slist_append(list_, line.c_str()); }
-  const curl_slist* get() const { return list_; }
-
- private:
-  curl_slist* list_ = nullptr;
-};
-
 // `patch` empty: GET.
-Result<Answer> call(const KubernetesWorkerPoolOptions& options, const std::string& url, const std::string& patch) {
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
-  if (curl == nullptr) return Status::unavailable("libcurl cannot begin");
-  Headers headers;
+Result<HttpAnswer> call(const KubernetesWorkerPoolOptions& options, const std::string& url, const std::string& patch) {
+  HttpCall call{.method = patch.empty() ? "GET" : "PATCH",
+                .url = url,
+                .headers = {"Accept: application/json"},
+                .body = patch,
+                .ca_file = options.ca_file.string(),
+                .timeout = options.timeout,
+                .answer_bytes_max = kAnswerBytesMax};
   if (!options.token_file.empty()) {
     FOLIOT_ASSIGN_OR_RETURN(const std::string token, read_token(options.token_file));
-    headers.add("Authorization: Bearer " + token);
+    call.headers.push_back("Authorization: Bearer " + token);
   }
-  headers.add("Accept: application/json");
-  Answer answer;
-  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(options.timeout.nanoseconds() / 1'000'000));
-  if (!options.ca_file.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO, options.ca_file.c_str());
-  if (!patch.empty()) {
-    headers.add("Content-Type: application/merge-patch+json");
-    curl_easy_setopt(curl.get(), CURLOPT_CUSTOMREQUEST, "PATCH");
-    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, patch.c_str());
-  }
-  curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
-  if (const CURLcode error = curl_easy_perform(curl.get()); error != CURLE_OK) {
-    return Status::unavailable(fmt::format("{}: {}", url, curl_easy_strerror(error)));
-  }
-  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer.code);
-  return answer;
+  if (!patch.empty()) call.headers.emplace_back("Content-Type: application/merge-patch+json");
+  return http_call(call);
 }
 
 // What Kubernetes says in a Status object, or the beginning of what came.
@@ -90,7 +54,7 @@ std::string message_of(const std::string& body) {
   return body.substr(0, kQuotedBytesMax);
 }
 
-Status refused(const std::string& url, const Answer& answer) {
+Status refused(const std::string& url, const HttpAnswer& answer) {
   const std::string text = fmt::format("{} answers {}: {}", url, answer.code, message_of(answer.body));
   if (answer.code == 401 || answer.code == 403) {
     return Status::unavailable(text + "; the service account needs `get` and `patch` on statefulsets/scale");
@@ -108,7 +72,7 @@ Result<uint32_t> KubernetesWorkerPool::scale(std::string_view kind, const std::s
   const auto& [name_space, name] = found->second;
   const std::string url =
       fmt::format("{}/apis/apps/v1/namespaces/{}/statefulsets/{}/scale", options_.server, name_space, name);
-  FOLIOT_ASSIGN_OR_RETURN(const Answer answer, call(options_, url, patch));
+  FOLIOT_ASSIGN_OR_RETURN(const HttpAnswer answer, call(options_, url, patch));
   if (answer.code != 200) return refused(url, answer);
   const Json json = Json::parse(answer.body, nullptr, false);
   const Json::json_pointer replicas("/spec/replicas");
