@@ -6,6 +6,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "base/units.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 
@@ -76,9 +77,13 @@ Status read_limits(std::optional<TomlReader> reader, PersonalSpec& spec) {
   double least = options.value_min;
   double most = options.value_max;
   reader->whole("users", users, 1);
-  reader->whole("observations_per_user", observations, 1);
+  reader->whole("observations_per_user", observations, 1, PersonalModel::kObservationsPerUserMax);
   reader->whole("factors", factors, 1);
   reader->whole("observations_per_snapshot", options.observations_per_snapshot, 1);
+  reader->duration("snapshot_after", options.snapshot_after);
+  if (options.snapshot_after < Duration::seconds(60)) {
+    reader->fail("snapshot_after", fmt::format("is {}: must be 1m or more", format_duration(options.snapshot_after)));
+  }
   reader->bytes("lists", options.lists_bytes_max);
   read_users_memory(*reader, spec);
   reader->number("value_min", least);

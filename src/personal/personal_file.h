@@ -25,6 +25,7 @@
 //   value_max = 1e6
 //   factors = 1024              # matrices that are kept
 //   observations_per_snapshot = 1000000
+//   snapshot_after = "24h"
 //   lists = "16MiB"             # of the best of all items that are kept, where exploration draws no weights
 //   feature_cache = "64MiB"     # of computed features, beside those of observed items
 //   inputs = "1GiB"             # of observed items, where features are computed

@@ -63,6 +63,7 @@ value_min = 1
 value_max = 5
 factors = 3
 observations_per_snapshot = 40
+snapshot_after = "2h"
 lists = "1MiB"
 [retrain]
 loss_max = 2
@@ -85,6 +86,7 @@ observations_max = 1000
   EXPECT_EQ(options.value_max, 5);
   EXPECT_EQ(options.table.factors_max, 3U);
   EXPECT_EQ(options.observations_per_snapshot, 40U);
+  EXPECT_EQ(options.snapshot_after, Duration::seconds(7200));
   EXPECT_EQ(options.lists_bytes_max, uint64_t{1} << 20);
   EXPECT_EQ(options.retrain.loss_max, 2);
   EXPECT_EQ(options.retrain.observations_max, 1000U);
@@ -101,6 +103,8 @@ TEST_F(PersonalFileTest, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error("[exploration]\npool = 2"), HasSubstr("personal.toml:2: "));
   EXPECT_THAT(error("[limits]\nvalue_min = 5\nvalue_max = 5"), HasSubstr("must be below value_max, 5"));
   EXPECT_THAT(error("[limits]\nusers = 0"), HasSubstr("users"));
+  EXPECT_THAT(error("[limits]\nsnapshot_after = \"59s\""), HasSubstr("is 59.000 s: must be 1m or more"));
+  EXPECT_THAT(error("[limits]\nobservations_per_user = 20001"), HasSubstr("must be a whole number from 1 to 20000"));
   EXPECT_THAT(error("colour = 1"), HasSubstr("colour"));
 }
 

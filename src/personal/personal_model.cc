@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "personal/cholesky.h"
@@ -17,12 +19,16 @@ constexpr size_t kObservationsPerRecord = 16'384;  // of a copy: far below kReco
 constexpr size_t kScannedBytes = 256 << 10;        // of the store, while no other thread writes to it
 
 Status check_options(const PersonalModel::Options& options, bool has_store) {
-  const auto wrong = [](const char* name, double value, const char* limit) {
+  const auto wrong = [](const char* name, double value, std::string_view limit) {
     return Status::invalid_argument(fmt::format("{} = {}: must be {}", name, value, limit));
   };
   const float lambda = options.table.lambda;
   if (!(lambda > 0) || !std::isfinite(lambda)) return wrong("lambda", lambda, "above 0 and finite");
   if (options.table.factors_max == 0) return wrong("factors_max", 0, "at least 1");
+  if (options.observations_per_user_max > PersonalModel::kObservationsPerUserMax) {
+    return wrong("observations_per_user_max", static_cast<double>(options.observations_per_user_max),
+                 fmt::format("at most {}", PersonalModel::kObservationsPerUserMax));
+  }
   const Exploration& exploration = options.exploration;
   if (!(exploration.epsilon >= 0 && exploration.epsilon <= 1)) return wrong("epsilon", exploration.epsilon, "0 to 1");
   if (!(exploration.pool >= 0 && exploration.pool <= 1)) return wrong("pool", exploration.pool, "0 to 1");
@@ -91,7 +97,10 @@ Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Stora
   while (true) {
     std::unique_ptr<PersonalModel> model(new PersonalModel(version, options, store));
     FOLIOT_ASSIGN_OR_RETURN(
-        model->log_, RecordLog::open(*storage, {.limits = options.log, .seed = options.seed}, *model, *model, *model));
+        model->log_,
+        RecordLog::open(*storage,
+                        {.limits = options.log, .seed = options.seed, .snapshot_after = options.snapshot_after}, *model,
+                        *model, *model));
     FOLIOT_RETURN_IF_ERROR(model->open_status_);
     const uint64_t last = model->log_->last_at_open();
     if (model->stored_number_.value_or(0) > last) {
@@ -330,9 +339,9 @@ void PersonalModel::drop_features() {
   left_items_.clear();
 }
 
-Status PersonalModel::with_user(uint64_t user, const Done& done, std::function<Status(Done& at_once)> step,
+Status PersonalModel::with_user(uint64_t user, bool now, const Done& done, std::function<Status(Done& at_once)> step,
                                 const std::function<void()>& refused, std::unique_lock<std::mutex>& lock) {
-  if (is_known(user)) {
+  if (now) {
     Done at_once;
     const Status status = step(at_once);
     lock.unlock();
@@ -351,7 +360,7 @@ Status PersonalModel::with_user(uint64_t user, const Done& done, std::function<S
 
 Status PersonalModel::submit(Change change, uint64_t query, std::unique_lock<std::mutex>& lock) {
   Status status = memory_ == nullptr ? Status() : memory_->admit();
-  if (status.ok() && is_known(change.user)) {
+  if (status.ok() && may_observe(change.user)) {
     Done at_once;
     status = record(std::move(change), query, at_once);
     lock.unlock();
@@ -362,11 +371,39 @@ Status PersonalModel::submit(Change change, uint64_t query, std::unique_lock<std
   const auto refused = [this, waiting] { release_items(*waiting); };
   if (status.ok()) {
     status = with_user(
-        waiting->user, waiting->done,
+        waiting->user, false, waiting->done,
         [this, waiting, query](Done& at_once) { return record(std::move(*waiting), query, at_once); }, refused, lock);
   }
   if (!status.ok()) refused();
   return status;
+}
+
+// What waits for the disk counts.
+Status PersonalModel::check_limits(const Change& change) const {
+  const size_t limit = options_.observations_per_user_max;
+  const size_t known = users_.observations(change.user).size();
+  const Waiting* const waiting = waiting_users_.find(change.user);
+  const size_t coming = waiting == nullptr ? 0 : waiting->observations;
+  if (known + coming + change.observations.size() > limit) {
+    std::unordered_set<uint64_t> ids;
+    const auto add = [&ids](std::span<const UserObservation> observations) {
+      for (const UserObservation& one : observations) ids.insert(one.id);
+      return ids.size();
+    };
+    add(users_.observations(change.user));
+    for (size_t i = 0; coming > 0 && i < waiting_.size(); ++i) {
+      if (waiting_[i].user == change.user) add(waiting_[i].observations);
+    }
+    const size_t before = ids.size();
+    if (add(change.observations) > limit) {
+      return Status::resource_exhausted(fmt::format(
+          "the user has {} observations, and {} more are over the limit of {}", before, ids.size() - before, limit));
+    }
+  }
+  if (known == 0 && coming == 0 && count_users() + new_users_ >= options_.users_max) {
+    return Status::resource_exhausted(fmt::format("limit of {} users reached; forget some", options_.users_max));
+  }
+  return Status();
 }
 
 Status PersonalModel::record(Change change, uint64_t query, Done& at_once) {
@@ -375,22 +412,13 @@ Status PersonalModel::record(Change change, uint64_t query, Done& at_once) {
     observation.probability = 0;
   }
   const uint64_t user = change.user;
-  const size_t before = users_.observations(user).size();
   if (std::all_of(change.observations.begin(), change.observations.end(),
                   [&](const UserObservation& observation) { return users_.has(user, observation.id); })) {
     release_items(change);
     at_once = std::move(change.done);
     return Status();
   }
-  Status status;
-  if (before + change.observations.size() > options_.observations_per_user_max) {
-    status =
-        Status::resource_exhausted(fmt::format("the user has {} observations, and {} more are over the limit of {}",
-                                               before, change.observations.size(), options_.observations_per_user_max));
-  } else if (before == 0 && count_users() >= options_.users_max) {
-    status = Status::resource_exhausted(fmt::format("limit of {} users reached; forget some", options_.users_max));
-  }
-  if (!status.ok()) {
+  if (const Status status = check_limits(change); !status.ok()) {
     release_items(change);
     return status;
   }
@@ -479,15 +507,14 @@ Status PersonalModel::merge(std::span<const std::byte> copy, Done done) {
   std::unique_lock lock(mutex_);
   if (memory_ != nullptr) FOLIOT_RETURN_IF_ERROR(memory_->admit());
   return with_user(
-      user, done, step, [] {}, lock);
+      user, may_observe(user), done, step, [] {}, lock);
 }
 
 void PersonalModel::drop(const UserDigest& digest, Done done) {
   const auto step = [this, digest, done](Done& at_once) {
     const std::optional<uint32_t> place = users_.find(digest.user);
     const bool has_changed =
-        !place || digest_at(users_.user(*place)) != digest ||
-        std::ranges::any_of(waiting_, [&](const Change& change) { return change.user == digest.user; });
+        !place || digest_at(users_.user(*place)) != digest || waiting_users_.find(digest.user) != nullptr;
     if (!has_changed) {
       return append(encode_record(digest.user, {}), {.user = digest.user, .forgets = true, .done = done}, at_once);
     }
@@ -496,7 +523,7 @@ void PersonalModel::drop(const UserDigest& digest, Done done) {
   };
   std::unique_lock lock(mutex_);
   const Status status = with_user(
-      digest.user, done, step, [] {}, lock);
+      digest.user, is_known(digest.user), done, step, [] {}, lock);
   if (status.ok()) return;
   if (lock.owns_lock()) lock.unlock();
   done(status);
@@ -521,7 +548,7 @@ Status PersonalModel::forget(uint64_t user, Done done) {
   };
   std::unique_lock lock(mutex_);
   return with_user(
-      user, done, step, [] {}, lock);
+      user, is_known(user), done, step, [] {}, lock);
 }
 
 Status PersonalModel::append(std::span<const std::byte> record, Change change, Done& at_once) {
@@ -533,8 +560,22 @@ Status PersonalModel::append(std::span<const std::byte> record, Change change, D
   change.number = *number;
   if (options_.durability_is_async) at_once = std::exchange(change.done, nullptr);
   if (memory_ != nullptr) memory_->pin(change.user);
+  Waiting& waiting = waiting_users_[change.user];
+  ++waiting.changes;
+  waiting.observations += change.observations.size();
+  if (!change.observations.empty() && !waiting.is_new && users_.observations(change.user).empty()) {
+    waiting.is_new = true;
+    ++new_users_;
+  }
   waiting_.push_back(std::move(change));
   return Status();
+}
+
+void PersonalModel::end_waiting(const Change& change) {
+  Waiting& waiting = *waiting_users_.find(change.user);
+  waiting.observations -= change.observations.size();
+  if (std::exchange(waiting.is_new, false)) --new_users_;
+  if (--waiting.changes == 0) waiting_users_.erase(change.user);
 }
 
 void PersonalModel::apply(const Change& change, bool is_live) {
@@ -608,6 +649,7 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
   while (!waiting_.empty() && waiting_.front().number <= last) {
     if (status.ok()) apply(waiting_.front(), true);
     release_items(waiting_.front());
+    end_waiting(waiting_.front());
     if (memory_ != nullptr) memory_->unpin(waiting_.front().user);
     if (waiting_.front().done) answers.push_back(std::move(waiting_.front().done));
     waiting_.pop_front();

@@ -39,6 +39,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "core/user_digest.h"
@@ -86,6 +87,8 @@ struct ComputedRows {
 class PersonalModel : private LogReader, private LogSink, private SnapshotSource {
  public:
   static constexpr size_t kObservationsPerCallMax = 1000;
+  // Those of two front ends that did not know of each other's, and weights, fit into one record of a snapshot.
+  static constexpr size_t kObservationsPerUserMax = 20'000;
   static constexpr size_t kPlacesMax = 10000;  // k of top_k()
   static constexpr size_t kUnsettledMax = 16;
   // Versions are compared on the last observations of the pool, if there are at least so many.
@@ -105,6 +108,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     size_t observations_per_user_max = 4096;
     size_t users_max = 10'000'000;
     uint64_t observations_per_snapshot = 1'000'000;
+    Duration snapshot_after = Duration::seconds(24 * 60 * 60);  // what was forgotten leaves the disk by then
     RetrainLimits retrain{};
     GroupCommit::Limits log{};
     uint64_t lists_bytes_max = 16 << 20;            // of the best of all items, where exploration draws no weights
@@ -212,6 +216,12 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     std::vector<float> features{};   // of these, by this:
     std::shared_ptr<ComputedItems> by{};
   };
+  // Of one user.
+  struct Waiting {
+    size_t changes = 0;
+    size_t observations = 0;
+    bool is_new = false;  // none of its observations is on disk yet
+  };
   // Losses since a version is served.
   struct Losses {
     RunningLoss overall{};
@@ -245,14 +255,20 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     return memory_ == nullptr ? Status() : memory_->load(user, lock);
   }
   bool is_known(uint64_t user) const { return memory_ == nullptr || memory_->is_known(user); }
+  // No change of the user waits, and none of those that bring observations must.
+  bool may_observe(uint64_t user) const {
+    return memory_ == nullptr || (memory_->is_known(user) && !memory_->is_over());
+  }
   size_t count_users() const { return memory_ == nullptr ? users_.users() : memory_->users(); }
-  // Carries out the step when the user is known: now, or later, and then `done` gets its error, and the error why it
-  // never is, after `refused()`. What the step puts into `at_once` is called when the mutex is free.
-  Status with_user(uint64_t user, const Done& done, std::function<Status(Done& at_once)> step,
+  // Carries out the step now, or when the user is known (user_memory.h), and then `done` gets its error, and the error
+  // why it never is, after `refused()`. What the step puts into `at_once` is called when the mutex is free.
+  Status with_user(uint64_t user, bool now, const Done& done, std::function<Status(Done& at_once)> step,
                    const std::function<void()>& refused, std::unique_lock<std::mutex>& lock);
+  Status check_limits(const Change& change) const;
   Status submit(Change change, uint64_t query, std::unique_lock<std::mutex>& lock);
   Status record(Change change, uint64_t query, Done& at_once);
   Status append(std::span<const std::byte> record, Change change, Done& at_once);
+  void end_waiting(const Change& change);
   UserDigest digest_at(const ObservationTable::User& user) const;
   // With what is on its way to the disk.
   uint64_t last_generation(uint64_t user) const;
@@ -297,6 +313,8 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   std::deque<PoolPlace> pool_;
   uint64_t last_number_ = 0;  // of the records that count
   std::deque<Change> waiting_;
+  FlatMap<uint64_t, Waiting> waiting_users_;
+  size_t new_users_ = 0;  // of these
   uint64_t observations_since_snapshot_ = 0;
   uint64_t snapshots_ = 0;
   size_t next_place_ = 0;

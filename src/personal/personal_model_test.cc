@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <latch>
 #include <limits>
 #include <set>
 #include <thread>
@@ -215,11 +216,46 @@ TEST_F(PersonalModelTest, BadInputIsRefusedByName) {
   EXPECT_THAT(model->top_k(1, unknown, 1).status().message(), HasSubstr("item 11 is unknown"));
 }
 
+TEST_F(PersonalModelTest, WhatWaitsForTheDiskCountsForLimits) {
+  options_.observations_per_user_max = 4;
+  options_.users_max = 2;
+  const auto model = open();
+  std::latch is_held(1);
+  std::latch may_go(1);
+  const auto hold = [&](const Status&) {  // the log's thread
+    is_held.count_down();
+    may_go.wait();
+  };
+  ASSERT_TRUE(model->observe(1, std::vector<UserObservation>{{1, 10, 1}}, hold).ok());
+  is_held.wait();
+  Written last;
+  const auto message = [&](uint64_t user, std::vector<UserObservation> observations, PersonalModel::Done done) {
+    return model->observe(user, observations, std::move(done)).message();
+  };
+  const auto ignore = [](const Status&) {};
+  EXPECT_EQ(message(2, {{1, 10, 1}, {2, 10, 1}, {3, 10, 1}}, ignore), "");
+  EXPECT_EQ(message(2, {{4, 10, 1}, {5, 10, 1}}, ignore),
+            "the user has 3 observations, and 2 more are over the limit of 4");
+  EXPECT_EQ(message(3, {{1, 10, 1}}, ignore), "limit of 2 users reached; forget some");
+  EXPECT_EQ(message(2, {{1, 10, 1}, {2, 10, 1}, {3, 10, 1}, {4, 10, 1}}, last.done()), "") << "a retry counts once";
+  may_go.count_down();
+  EXPECT_TRUE(last.wait().ok());
+  EXPECT_EQ(model->observations(2).size(), 4u);
+  EXPECT_EQ(model->users(), 2u);
+  Written forgotten;
+  ASSERT_TRUE(model->forget(2, forgotten.done()).ok());
+  ASSERT_TRUE(forgotten.wait().ok());
+  EXPECT_EQ(observe(*model, 3, {{1, 10, 1}}).message(), "");
+}
+
 TEST_F(PersonalModelTest, BadOptionsAreRefusedByName) {
   for (const float lambda : {0.0F, -1.0F, std::numeric_limits<float>::quiet_NaN()}) {
     options_.table.lambda = lambda;
     EXPECT_THAT(try_open().status().message(), HasSubstr("lambda = "));
   }
+  options_.table.lambda = 1;
+  options_.observations_per_user_max = 20'001;
+  EXPECT_EQ(try_open().status().message(), "observations_per_user_max = 20001: must be at most 20000");
 }
 
 TEST_F(PersonalModelTest, AFullDiskIsAnErrorOfTheCall) {

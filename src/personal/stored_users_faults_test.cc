@@ -118,6 +118,32 @@ TEST_F(StoreFaultsTest, WhileUsersCannotBeWrittenMemoryStaysBounded) {
   for (const uint64_t user : acknowledged) EXPECT_EQ(movies.model().observations(user).size(), 1u);
 }
 
+// All at once, of many times the users that fit into memory.
+TEST_F(StoreFaultsTest, ObservationsWaitWhileMemoryIsFull) {
+  constexpr uint64_t kManyUsers = 2000;
+  Movies movies(items_, few(), store_);
+  ASSERT_TRUE(movies.open().ok());
+  std::atomic<uint64_t> answered = 0;
+  std::atomic<uint64_t> recorded = 0;
+  const auto count = [&](const Status& status) {
+    recorded += status.ok() ? 1 : 0;
+    ++answered;
+  };
+  for (const uint64_t id : {1, 2}) {
+    for (uint64_t user = 0; user < kManyUsers; ++user) {
+      ASSERT_TRUE(movies.model().observe(user, std::vector<UserObservation>{{id, 10, 2}}, count).ok());
+    }
+  }
+  while (answered < 2 * kManyUsers) ::sched_yield();
+  EXPECT_EQ(recorded, 2 * kManyUsers);
+  EXPECT_EQ(movies.model().users(), kManyUsers);
+  for (uint64_t user = 0; user < kManyUsers; ++user) {
+    const std::vector<UserObservation> all = movies.model().observations(user);
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].id, 1u) << "in their order";
+  }
+}
+
 TEST_F(StoreFaultsTest, AForgottenUserIsInNoFileOfTheStoreAfterASnapshot) {
   Movies movies(items_, few(), store_);
   ASSERT_TRUE(movies.open().ok());

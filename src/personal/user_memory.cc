@@ -71,6 +71,7 @@ void UserMemory::stop() {
     is_stopping_ = true;
   }
   work_.notify_all();
+  unpinned_.notify_all();
   purge_.notify_all();
   thread_.join();
   purger_.join();
@@ -149,10 +150,8 @@ Status UserMemory::full() const {
 }
 
 Status UserMemory::admit() {
-  if (!is_crowded()) return Status();
-  wake();
-  const bool is_over = used() > options_.bytes_max || (is_full() && !write_error_.ok());
-  return is_over ? full() : Status();
+  if (is_crowded()) wake();
+  return is_full() && !write_error_.ok() ? full() : Status();
 }
 
 UserMemory::Settled UserMemory::settled(uint32_t index) const {
@@ -228,14 +227,16 @@ void UserMemory::on_removed(uint32_t index, uint64_t user) {
 void UserMemory::unpin(uint64_t user) {
   uint32_t* const pins = pins_.find(user);
   FOLIOT_CHECK(pins != nullptr && *pins > 0);
-  if (--*pins == 0) pins_.erase(user);
+  if (--*pins > 0) return;
+  pins_.erase(user);
+  ++unpinned_users_;
+  unpinned_.notify_one();
 }
 
 // ---- Reading users
 
 bool UserMemory::is_known(uint64_t user) const {
-  return users_.find(user) || erased_.find(user) != nullptr ||
-         (pins_.find(user) != nullptr && !fetches_.contains(user));
+  return !fetches_.contains(user) && (is_here(user) || pins_.find(user) != nullptr);
 }
 
 Status UserMemory::load(uint64_t user, std::unique_lock<std::mutex>& lock) {
@@ -259,12 +260,11 @@ Status UserMemory::load(uint64_t user, std::unique_lock<std::mutex>& lock) {
 
 Status UserMemory::wait(uint64_t user, Step step) {
   if (waiting_ >= options_.waiting_max) {
-    return Status::resource_exhausted(fmt::format(
-        "{} changes wait for users that are not in memory, limit {}; try again later", waiting_, options_.waiting_max));
+    return Status::resource_exhausted(
+        fmt::format("{} changes wait for users, limit {}; try again later", waiting_, options_.waiting_max));
   }
   if (is_stopping_) return Status::unavailable("the personal model is being closed; try again");
   ++waiting_;
-  ++pins_[user];
   const auto [fetching, is_new] = fetches_.try_emplace(user);
   fetching->second.steps.push_back(std::move(step));
   if (!is_new) return Status();
@@ -284,7 +284,7 @@ Result<bool> UserMemory::fetch(uint64_t user, std::unique_lock<std::mutex>& lock
   if (is_full()) static_cast<void>(evict(lock));
   Status status = is_full() ? full() : Status();
   bool has_value = false;
-  if (status.ok()) {
+  if (status.ok() && !is_here(user)) {
     lock.unlock();
     Result<std::optional<UserStore::Bytes>> bytes = store_->get(user);
     std::optional<UserValue> value;
@@ -309,13 +309,9 @@ Result<bool> UserMemory::fetch(uint64_t user, std::unique_lock<std::mutex>& lock
 
 void UserMemory::end_fetch(uint64_t user, const Status& status, std::unique_lock<std::mutex>& lock) {
   const Fetch ended = std::move(fetches_.extract(user).mapped());
-  if (!status.ok()) {
-    for (size_t i = 0; i < ended.steps.size(); ++i) unpin(user);
-  }
   std::vector<Answer> answers;
   for (const Step& step : ended.steps) {
     if (Answer answer = step(status)) answers.push_back(std::move(answer));
-    if (status.ok()) unpin(user);
   }
   waiting_ -= ended.steps.size();
   fetched_.notify_all();
@@ -346,6 +342,13 @@ Status UserMemory::make_room(std::unique_lock<std::mutex>& lock) {
   if (!is_crowded()) return Status();
   static_cast<void>(evict(lock));
   return is_full() ? full() : Status();
+}
+
+// Until it is not full, if that is a matter of time: users are being written, or changes are on their way to the log.
+void UserMemory::wait_for_room(std::unique_lock<std::mutex>& lock) {
+  while (is_full() && !is_stopping_ && evict(lock).ok() && is_full() && !pins_.empty()) {
+    unpinned_.wait(lock, [this, before = unpinned_users_] { return unpinned_users_ != before || is_stopping_; });
+  }
 }
 
 Status UserMemory::evict(std::unique_lock<std::mutex>& lock) {
@@ -528,6 +531,7 @@ void UserMemory::run() {
     if (is_stopping_) return;
     has_work_ = false;
     while (!queue_.empty() && !is_stopping_) {
+      wait_for_room(lock);
       const uint64_t user = queue_.front();
       queue_.pop_front();
       const auto fetching = fetches_.find(user);

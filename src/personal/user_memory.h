@@ -2,8 +2,10 @@
 // all others are values of a UserStore, with their observations and weights.
 //
 // A thread that needs a user first brings it into memory. A read does so on its own thread. A change waits here, and a
-// thread of this class reads its user; from then on until the change is applied, the user is pinned. One thread at a
+// thread of this class reads its user. While changes are on their way to the log, their user is pinned. One thread at a
 // time reads a user, and nothing changes a user that is not in memory: so what was read is what the user is.
+//
+// Where more is in memory than the limit, changes of all users wait until others have left.
 //
 // The store is no state of its own: snapshots have its users, too. It is used again after a restart if it was closed
 // with the same log (UserNote), else it is cleared, and filled again while the log is read.
@@ -99,12 +101,15 @@ class UserMemory {
   Status load(uint64_t user, std::unique_lock<std::mutex>& lock);
   // The same is so already.
   bool is_known(uint64_t user) const;
-  // Carries the step out when it is so. Errors, and then the step is not run: kResourceExhausted, kUnavailable.
+  // Changes that bring observations wait, also of users that are known.
+  bool is_over() const { return used() > options_.bytes_max; }
+  // Carries the step out when the user is known and memory is not full; of one user, in the order of the calls. Errors,
+  // and then the step is not run: kResourceExhausted, kUnavailable.
   Status wait(uint64_t user, Step step);
   // The user stays as it is now until unpin(). REQUIRES: is_known().
   void pin(uint64_t user) { ++pins_[user]; }
   void unpin(uint64_t user);
-  // kUnavailable: no more changes now, since memory is full of users that could not be written.
+  // kUnavailable: no observations now, since memory is full of users that could not be written.
   Status admit();
   // Makes room, if too much is in memory, before it returns. Errors: kUnavailable if there is still too much.
   Status make_room(std::unique_lock<std::mutex>& lock);
@@ -173,12 +178,14 @@ class UserMemory {
 
   Place& place(uint32_t index);
   uint64_t bytes_of_each() const;
+  // What the store has of the user does not count.
+  bool is_here(uint64_t user) const { return users_.find(user) || erased_.find(user) != nullptr; }
   uint64_t used() const { return observed_bytes_ + users_.users() * bytes_of_each(); }
   // From here on users leave in the background, until no more than used_after_eviction() are in memory: so batches are
   // large.
   bool is_crowded() const { return used() > options_.bytes_max - options_.bytes_max / 4; }
   uint64_t used_after_eviction() const { return options_.bytes_max - options_.bytes_max / 4 - options_.bytes_max / 16; }
-  // From here on others must leave before a user comes, and changes are refused if users cannot be written.
+  // From here on others must leave before a user comes, and observations are refused if users cannot be written.
   bool is_full() const { return used() > options_.bytes_max - options_.bytes_max / 8; }
   Status full() const;
   Settled settled(uint32_t index) const;
@@ -192,6 +199,7 @@ class UserMemory {
   // True: the store has a value of the user.
   Result<bool> fetch(uint64_t user, std::unique_lock<std::mutex>& lock);
   void end_fetch(uint64_t user, const Status& status, std::unique_lock<std::mutex>& lock);
+  void wait_for_room(std::unique_lock<std::mutex>& lock);
   Status evict(std::unique_lock<std::mutex>& lock);
   void add_erased(Batch& batch) const;
   void add(uint32_t index, Batch& batch);
@@ -222,6 +230,7 @@ class UserMemory {
   uint64_t observed_bytes_ = 0;
   uint64_t away_ = 0;  // users that are in the store alone
   FlatMap<uint64_t, uint32_t> pins_;
+  uint64_t unpinned_users_ = 0;  // so far
   std::map<uint64_t, Fetch> fetches_;
   std::deque<uint64_t> queue_;          // of fetches, for the thread
   size_t waiting_ = 0;                  // steps
@@ -240,6 +249,7 @@ class UserMemory {
   uint64_t purges_ = 0;
   std::condition_variable fetched_;
   std::condition_variable written_;
+  std::condition_variable unpinned_;
   std::condition_variable work_;
   std::condition_variable purge_;
   Thread thread_;

@@ -67,6 +67,8 @@ class LogFiles {
 
   // Number of the last record.
   uint64_t last() const { return last_; }
+  // Of the last record that the last snapshot has; 0: there is none.
+  uint64_t snapshot_number() const { return snapshot_number_; }
   // What was cut off when it was opened.
   uint64_t torn_bytes() const { return torn_bytes_; }
   // Drawn for the file that has the last record, or for the snapshot if no file has any: a log that goes on from

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "platform/clock.h"
+
 namespace foliot {
 
 Result<std::unique_ptr<RecordLog>> RecordLog::open(std::unique_ptr<Storage> storage, const Options& options,
@@ -23,10 +25,13 @@ Result<std::unique_ptr<RecordLog>> RecordLog::open(Storage& storage, const Optio
 RecordLog::RecordLog(const Options& options, LogFiles files, LogSink& sink, SnapshotSource& source)
     : sink_(sink),
       source_(source),
+      snapshot_after_(options.snapshot_after),
       torn_bytes_(files.torn_bytes()),
       last_at_open_(files.last()),
       commit_(files.last(), options.limits),
-      files_(std::move(files)) {}
+      files_(std::move(files)) {
+  if (files_.last() > files_.snapshot_number()) snapshot_due_ = monotonic_now() + snapshot_after_;
+}
 
 void RecordLog::close() {
   stopping_.store(true);
@@ -52,7 +57,8 @@ void RecordLog::run() {
     const bool stops = stopping_.load();
     const bool wrote = write_batch();
     if (stops && !wrote) return end_snapshot(Status::unavailable("the log is being closed"));
-    if (!(!stops && write_snapshot_part()) && !wrote) parker_.park_until(TimePoint::infinite_future());
+    if (!stops && !snapshot_due_.is_infinite() && monotonic_now() >= snapshot_due_) request_snapshot();
+    if (!(!stops && write_snapshot_part()) && !wrote) parker_.park_until(snapshot_due_);
   }
 }
 
@@ -67,6 +73,7 @@ bool RecordLog::write_batch() {
   lock.lock();
   status.ok() ? commit_.succeed(*std::move(batch)) : commit_.fail(*std::move(batch));
   lock.unlock();
+  if (snapshot_due_.is_infinite()) snapshot_due_ = monotonic_now() + snapshot_after_;
   sink_.on_written(first, last, status);
   return true;
 }
@@ -76,6 +83,7 @@ bool RecordLog::write_snapshot_part() {
     if (!snapshot_wanted_.exchange(false)) return false;
     makes_snapshot_ = true;
     snapshot_number_ = files_.last();
+    snapshot_due_ = TimePoint::infinite_future();
     {
       const std::lock_guard lock(mutex_);
       commit_.begin_file();  // so that the file of today can be removed after the next snapshot
@@ -94,7 +102,10 @@ bool RecordLog::write_snapshot_part() {
 
 void RecordLog::end_snapshot(const Status& status) {
   if (!std::exchange(makes_snapshot_, false)) return;
-  if (!status.ok()) files_.give_up_snapshot();  // on a full disk, its space is needed
+  if (!status.ok()) {
+    files_.give_up_snapshot();  // on a full disk, its space is needed
+    snapshot_due_ = monotonic_now() + snapshot_after_;
+  }
   source_.on_snapshot_end(snapshot_number_, status);
 }
 

@@ -2,7 +2,8 @@
 // for what was acknowledged, to the machine.
 //
 // Its thread does all that blocks: it writes what waits as one batch with one sync (GroupCommit),
-// and between two batches a part of the snapshot that is being made (LogFiles).
+// and between two batches a part of the snapshot that is being made (LogFiles). A snapshot is made when it is
+// requested, and when records have waited for one for long: so what they removed leaves the disk.
 //
 // A record that is refused, or whose answer is lost, may be there after a restart. So records
 // carry ids of their clients where a retry must be harmless: the log itself gives numbers.
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/time.h"
 #include "platform/parker.h"
 #include "platform/thread.h"
 #include "store/group_commit.h"
@@ -53,6 +55,8 @@ class RecordLog {
   struct Options {
     GroupCommit::Limits limits{};
     uint64_t seed = 0;  // random in a server
+    // A snapshot begins when a record has been in none for so long.
+    Duration snapshot_after = Duration::max();
   };
 
   // Passes what is there to `reader` first. Sink and source outlive it. Errors: as LogFiles::open().
@@ -67,7 +71,7 @@ class RecordLog {
 
   // Returns the record's number; the sink learns once it lasts. Errors: as GroupCommit::append().
   Result<uint64_t> append(std::span<const std::byte> record);
-  // Makes one as soon as possible; without effect while one is being made.
+  // A snapshot begins as soon as possible; without effect while one is being made.
   void request_snapshot();
 
   // What was cut off when it was opened.
@@ -88,6 +92,7 @@ class RecordLog {
   std::unique_ptr<Storage> storage_;  // null: it is the owner's
   LogSink& sink_;
   SnapshotSource& source_;
+  const Duration snapshot_after_;
   const uint64_t torn_bytes_;
   const uint64_t last_at_open_;
 
@@ -98,6 +103,7 @@ class RecordLog {
   LogFiles files_;
   bool makes_snapshot_ = false;
   uint64_t snapshot_number_ = 0;
+  TimePoint snapshot_due_ = TimePoint::infinite_future();
   std::vector<std::byte> piece_;
 
   std::atomic<bool> snapshot_wanted_{false};

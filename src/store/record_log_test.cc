@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "store/simulated_storage.h"
 #include "store/test_records.h"
@@ -16,6 +16,7 @@ namespace foliot {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // Waits for what the log's thread reports.
@@ -45,24 +46,28 @@ class Reports : public LogSink, public SnapshotSource {
   Status snapshot() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !snapshots_.empty(); });
-    return snapshots_.back();
+    const Status status = snapshots_.front();
+    snapshots_.pop_front();
+    return status;
+  }
+  bool has_snapshot() {
+    const std::lock_guard lock(mutex_);
+    return !snapshots_.empty();
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<uint64_t, Status> answers_;  // guarded by mutex_, as what follows
-  std::vector<Status> snapshots_;
+  std::deque<Status> snapshots_;
   int pieces_left_ = 0;
 };
 
 class LogTest : public testing::Test {
  protected:
-  std::unique_ptr<RecordLog> open(const GroupCommit::Limits& limits = {}) {
+  std::unique_ptr<RecordLog> open(const RecordLog::Options& options = {.seed = 1}) {
     reader_ = TextReader();
-    return RecordLog::open(std::make_unique<SharedStorage>(storage_), {.limits = limits, .seed = 1}, reader_, reports_,
-                           reports_)
-        .value();
+    return RecordLog::open(std::make_unique<SharedStorage>(storage_), options, reader_, reports_, reports_).value();
   }
   SimulatedStorage storage_;
   TextReader reader_;
@@ -111,6 +116,25 @@ TEST_F(LogTest, AFullDiskLeavesNoPartOfASnapshot) {
   EXPECT_EQ(reports_.snapshot().code(), StatusCode::kResourceExhausted);
   log.reset();
   EXPECT_THAT(*storage_.list(), SizeIs(1));
+}
+
+TEST_F(LogTest, ASnapshotComesInTime) {
+  const RecordLog::Options at_once{.seed = 1, .snapshot_after = Duration()};
+  auto log = open();
+  EXPECT_TRUE(reports_.answer(*log->append(bytes_of("a"))).ok());
+  log.reset();
+  log = open(at_once);
+  EXPECT_TRUE(reports_.snapshot().ok()) << "of what was there";
+  EXPECT_TRUE(reports_.answer(*log->append(bytes_of("b"))).ok());
+  EXPECT_TRUE(reports_.snapshot().ok());
+  log.reset();
+  log = open(at_once);
+  EXPECT_THAT(reader_.pieces, ElementsAre("p", "p", "p"));
+  EXPECT_THAT(reader_.records, IsEmpty());
+  log->request_snapshot();
+  EXPECT_TRUE(reports_.snapshot().ok());
+  log.reset();
+  EXPECT_FALSE(reports_.has_snapshot()) << "the one before had all records";
 }
 
 TEST_F(LogTest, MakesASnapshotBetweenBatches) {
