@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
+from foliot_tools.bench import bench
 from foliot_tools.jobs import TASK
 from foliot_tools.server import ROOT, foliot_binary
 from foliot_tools.waiting import eventually
@@ -173,6 +174,29 @@ def test_broken_tasks_have_a_reason_and_others_are_served(serve, repository):
     assert infer(http_client, server.http, rows_of(2)) == ("small", [2])
     with pytest.raises(InferenceServerException, match="not ready"):
         infer(http_client, server.http, rows_of(2), task="mixed")
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_the_load_generator_asks_for_what_a_task_is_to_have(serve, repository, protocol):
+    server = start(serve, repository)
+    address = getattr(server, protocol)
+
+    def served(**needs):
+        before = server.metrics()
+        report = bench(address, "classes", protocol=protocol, concurrency=1, duration="200ms", warmup="0s", **needs)
+        counts = {variant: server.metrics().get(name, 0) - before.get(name, 0) for variant in ("small", "large")
+                  for name in [f'foliot_task_requests_total{{outcome="served",task="classes",variant="{variant}"}}']}
+        return report, counts
+
+    report, counts = served()
+    assert counts == {"small": report["good"], "large": 0}
+    report, counts = served(accuracy=0.9, cost=1)
+    assert counts == {"small": 0, "large": report["good"]}
+    assert report["good"] > 0
+    assert (report["settings"]["accuracy"], report["settings"]["cost"]) == ("at least 0.9", "at most $1 a row")
+    report, counts = served(cost=1e-12)
+    assert counts == {"small": 0, "large": 0}
+    assert (report["refused"], report["good"]) == (report["offered"], 0)
 
 
 def test_metrics_and_the_log_name_task_and_variant(serve, repository, tmp_path):

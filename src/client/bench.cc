@@ -79,6 +79,9 @@ LoadReportOptions report_options(const BenchOptions& options, const std::vector<
           {"duration",
            fmt::format("{:g} s after {:g} s of warm-up", options.duration.to_seconds(), options.warmup.to_seconds())},
           {"seed", fmt::format("{}", options.seed)}}};
+  if (options.needs.accuracy)
+    report.settings.push_back({"accuracy", fmt::format("at least {:g}", *options.needs.accuracy)});
+  if (options.needs.cost) report.settings.push_back({"cost", fmt::format("at most ${:g} a row", *options.needs.cost)});
   if (!options.workload) return report;
   for (const Stream& stream : options.workload->streams) report.streams.push_back(stream.name);
   return report;
@@ -171,7 +174,11 @@ class RequestMaker {
     std::vector<PreparedRequest> requests;
     uint64_t bytes = 0;
     do {
-      InferenceBody body{.model = model.name, .inputs = {}, .deadline = std::nullopt, .answer_timeout = std::nullopt};
+      InferenceBody body{.model = model.name,
+                         .inputs = {},
+                         .needs = options_.needs,
+                         .deadline = std::nullopt,
+                         .answer_timeout = std::nullopt};
       // A best-effort request must not get a deadline through the back door.
       if (slo != Duration::max()) {
         body.deadline = slo;

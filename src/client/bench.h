@@ -37,6 +37,7 @@ struct BenchOptions {
   std::optional<uint32_t> concurrency;
   ArrivalOptions arrivals;
   std::optional<Duration> deadline;  // sent with every request; nullopt: best effort
+  TaskNeeds needs;                   // likewise; of requests for tasks
 
   Duration warmup = Duration::seconds(1);
   Duration duration = Duration::seconds(10);

@@ -70,6 +70,8 @@ grpc::ByteBuffer encode(const InferenceBody& body) {
   if (body.deadline) {
     (*request.mutable_parameters())["timeout"].set_int64_param(body.deadline->nanoseconds() / 1000);
   }
+  if (body.needs.accuracy) (*request.mutable_parameters())["accuracy"].set_double_param(*body.needs.accuracy);
+  if (body.needs.cost) (*request.mutable_parameters())["cost"].set_double_param(*body.needs.cost);
   for (const InputTensor& input : body.inputs) {
     auto* tensor = request.add_inputs();
     tensor->set_name(input.name);

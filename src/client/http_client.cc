@@ -143,6 +143,8 @@ std::string encode_header(const InferenceBody& body) {
   Json json;
   json["parameters"]["binary_data_output"] = true;
   if (body.deadline) json["parameters"]["timeout"] = body.deadline->nanoseconds() / 1000;
+  if (body.needs.accuracy) json["parameters"]["accuracy"] = *body.needs.accuracy;
+  if (body.needs.cost) json["parameters"]["cost"] = *body.needs.cost;
   json["inputs"] = Json::array();
   for (const InputTensor& input : body.inputs) {
     json["inputs"].push_back({{"name", input.name},

@@ -51,9 +51,16 @@ struct InputTensor {
   std::string bytes;  // little-endian, row-major
 };
 
+// What a request for a task needs; nullopt: whatever the task says.
+struct TaskNeeds {
+  std::optional<double> accuracy;  // at least
+  std::optional<double> cost;      // at most, of a row, in dollars
+};
+
 struct InferenceBody {
   std::string model;
   std::vector<InputTensor> inputs;
+  TaskNeeds needs;                   // sent as parameters of these names
   std::optional<Duration> deadline;  // sent as the parameter `timeout`
   // Without an answer for so long the request is given up; nullopt: never, and then
   // no deadline of the transport's own is sent either.

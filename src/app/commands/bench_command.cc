@@ -67,6 +67,7 @@ struct BenchFlags {
   std::string duration;
   std::string warmup;
   std::string deadline;
+  TaskNeeds needs;
   uint32_t batch = 1;
   std::vector<std::string> shapes;
   uint32_t connections = 0;
@@ -172,6 +173,7 @@ Status understand_workload(const BenchFlags& flags, BenchOptions& options) {
 Status understand_stream(const BenchFlags& flags, BenchOptions& options) {
   options.models = flags.models;
   options.zipf = flags.zipf;
+  options.needs = flags.needs;
   if (flags.concurrency > 0) options.concurrency = flags.concurrency;
   FOLIOT_ASSIGN_OR_RETURN(options.arrivals, understand_arrivals(flags));
   if (!flags.duration.empty()) {
@@ -289,6 +291,13 @@ void add_stream_flags(CLI::App& command, BenchFlags& flags) {
   command.add_option("--zipf", flags.zipf, "Popularity of several models: exponent of Zipf's law, 0 is uniform")
       ->capture_default_str();
   command.add_option("--deadline,--timeout", flags.deadline, "Deadline of each request, e.g. 50ms [none: best effort]");
+  command
+      .add_option("--accuracy", flags.needs.accuracy, "Of a task: the least accuracy that is asked for [the task's]")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("NUMBER");
+  command.add_option("--cost", flags.needs.cost, "Of a task: the most that a row may cost, in dollars [any]")
+      ->check(CLI::PositiveNumber)
+      ->type_name("NUMBER");
   auto* const closed =
       command.add_option("-c,--concurrency", flags.concurrency, "Closed loop: so many requests at a time");
   command.add_option("-r,--rate", flags.rate, "Open loop: requests per second")
