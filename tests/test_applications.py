@@ -132,14 +132,18 @@ def test_a_model_that_runs_late_does_not_hold_up_the_others(serve, repository, t
         return infer(http_client, server.http, "digits", rows_of(1), timeout=500_000)[1]["models"] == "right,straggler,also_right"
 
     for calls, (module, address) in enumerate(((http_client, server.http), (grpc_client, server.grpc)), start=1):
+
+        def straggle():
+            """Nothing where the straggler was refused at once: on a busy machine all may have taken long before."""
+            labels, parameters = infer(module, address, "digits", STRAGGLING, timeout=500_000)
+            assert labels.tolist() == [2]
+            assert (parameters["models"], parameters["missing"]) == ("right,also_right", "straggler")
+            return parameters if server.metrics()['foliot_application_expired_total{application="digits"}'] == calls else None
+
         eventually(all_answer, otherwise=server.output)
         # It is answered, and so in time, while the straggler runs.
-        labels, parameters = infer(module, address, "digits", STRAGGLING, timeout=500_000)
-        assert labels.tolist() == [2]
-        assert (parameters["models"], parameters["missing"]) == ("right,also_right", "straggler")
-        page = server.metrics()
-        assert page['foliot_application_expired_total{application="digits"}'] == calls
-        assert page["foliot_application_inputs_bytes"] == STRAGGLING.nbytes
+        parameters = eventually(straggle, otherwise=server.output)
+        assert server.metrics()["foliot_application_inputs_bytes"] == STRAGGLING.nbytes
         assert give(server, "digits", {"feedback_id": parameters["feedback_id"], "label": 2}) == (200, {})
         go.touch()
         # Then that ends, and nothing is left of the call.
