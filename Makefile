@@ -11,7 +11,12 @@ FOLIOT := build/release/bin/foliot
 # What tests said, as JUnit's XML.
 REPORTS := $(CURDIR)/build/release/reports
 
-say = @printf '\n== %s\n' "$(1)"
+# When the first make began, in seconds.
+ifndef FOLIOT_MAKE_BEGAN
+export FOLIOT_MAKE_BEGAN := $(shell date +%s)
+endif
+say = @took=$$(($$(date +%s) - FOLIOT_MAKE_BEGAN)); after=; \
+  if ((took >= 60)); then after=" (after $$((took / 60)) min $$((took % 60)) s)"; fi; printf '\n== %s%s\n' "$(1)" "$$after"
 
 ##@ Start here
 
@@ -277,6 +282,10 @@ bench-containers: build python ## Containers of scikit-learn with and without ba
 .PHONY: bench-applications
 bench-applications: build python ## Applications of scikit-learn models, as in Clipper's figures (8 minutes; FLAGS=--quick: 3)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/applications.py $(FLAGS)
+
+.PHONY: bench-tasks
+bench-tasks: build python ## A job of many images beside requests, and a task beside each of its variants alone (40 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/tasks.py $(FLAGS)
 
 .PHONY: bench-rivals
 bench-rivals: build python ## A scikit-learn model behind containers and behind mosec, LitServe, BentoML and PyTriton (25 minutes)
