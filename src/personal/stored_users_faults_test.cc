@@ -129,12 +129,16 @@ TEST_F(StoreFaultsTest, ObservationsWaitWhileMemoryIsFull) {
     recorded += status.ok() ? 1 : 0;
     ++answered;
   };
+  uint64_t most = 0;
+  const auto look = [&] { most = std::max(most, movies.model().memory()->bytes); };
   for (const uint64_t id : {1, 2}) {
     for (uint64_t user = 0; user < kManyUsers; ++user) {
       ASSERT_TRUE(movies.model().observe(user, std::vector<UserObservation>{{id, 10, 2}}, count).ok());
+      look();
     }
   }
-  while (answered < 2 * kManyUsers) ::sched_yield();
+  while (answered < 2 * kManyUsers) look();
+  EXPECT_LT(most, 30'000u) << "the limit, and the observations that waited for the log";
   EXPECT_EQ(recorded, 2 * kManyUsers);
   EXPECT_EQ(movies.model().users(), kManyUsers);
   for (uint64_t user = 0; user < kManyUsers; ++user) {

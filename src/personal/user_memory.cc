@@ -344,9 +344,12 @@ Status UserMemory::make_room(std::unique_lock<std::mutex>& lock) {
   return is_full() ? full() : Status();
 }
 
-// Until it is not full, if that is a matter of time: users are being written, or changes are on their way to the log.
+// Until a change may be made, if that is a matter of time: users are being written, or changes are on their way to the
+// log.
 void UserMemory::wait_for_room(std::unique_lock<std::mutex>& lock) {
-  while (is_full() && !is_stopping_ && evict(lock).ok() && is_full() && !pins_.empty()) {
+  while (!is_stopping_ && (is_full() || is_over())) {
+    if (!evict(lock).ok() || pins_.empty()) return;
+    if (!is_full() && !is_over()) return;
     unpinned_.wait(lock, [this, before = unpinned_users_] { return unpinned_users_ != before || is_stopping_; });
   }
 }

@@ -5,7 +5,7 @@
 // thread of this class reads its user. While changes are on their way to the log, their user is pinned. One thread at a
 // time reads a user, and nothing changes a user that is not in memory: so what was read is what the user is.
 //
-// Where more is in memory than the limit, changes of all users wait until others have left.
+// Where memory and what is on its way to the log exceed the limit, changes of all users wait until others have left.
 //
 // The store is no state of its own: snapshots have its users, too. It is used again after a restart if it was closed
 // with the same log (UserNote), else it is cleared, and filled again while the log is read.
@@ -13,8 +13,8 @@
 // Errors of the store: a user that cannot be read is refused (kUnavailable). While users cannot be written they stay in
 // memory, and beyond the limit further ones are refused, as are changes. What was refused may be tried again.
 //
-// Bounded: users in memory have `bytes_max` bytes (observations, weights, an overhead), and beyond them what waits for
-// the log brings; changes wait for at most `waiting_max` users.
+// Bounded: users in memory have `bytes_max` bytes (weights, an overhead, observations but for those that wait for the
+// log); `waiting_max` changes wait.
 //
 // Threading: all functions with the model's mutex held, but for begin(), start(), stop() and close(), which are the
 // owner's. What a lock is passed to may release it meanwhile. The store is used without the mutex.
@@ -102,7 +102,7 @@ class UserMemory {
   // The same is so already.
   bool is_known(uint64_t user) const;
   // Changes that bring observations wait, also of users that are known.
-  bool is_over() const { return used() > options_.bytes_max; }
+  bool is_over() const { return used() + pins_.size() * bytes_of_each() > options_.bytes_max; }
   // Carries the step out when the user is known and memory is not full; of one user, in the order of the calls. Errors,
   // and then the step is not run: kResourceExhausted, kUnavailable.
   Status wait(uint64_t user, Step step);
