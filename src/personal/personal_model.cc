@@ -559,7 +559,7 @@ Status PersonalModel::append(std::span<const std::byte> record, Change change, D
   }
   change.number = *number;
   if (options_.durability_is_async) at_once = std::exchange(change.done, nullptr);
-  if (memory_ != nullptr) memory_->pin(change.user);
+  if (memory_ != nullptr) memory_->pin(change.user, change.observations.size());
   Waiting& waiting = waiting_users_[change.user];
   ++waiting.changes;
   waiting.observations += change.observations.size();
@@ -650,7 +650,7 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
     if (status.ok()) apply(waiting_.front(), true);
     release_items(waiting_.front());
     end_waiting(waiting_.front());
-    if (memory_ != nullptr) memory_->unpin(waiting_.front().user);
+    if (memory_ != nullptr) memory_->unpin(waiting_.front().user, waiting_.front().observations.size());
     if (waiting_.front().done) answers.push_back(std::move(waiting_.front().done));
     waiting_.pop_front();
   }

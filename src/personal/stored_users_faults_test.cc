@@ -165,6 +165,43 @@ TEST_F(StoreFaultsTest, ObservationsWaitWhileMemoryIsFull) {
   }
 }
 
+// Observations take memory, too.
+TEST_F(StoreFaultsTest, ObservationsOfUsersInMemoryWaitAsWell) {
+  constexpr uint64_t kFewUsers = 10;
+  constexpr uint64_t kBatches = 20;
+  constexpr int kLooks = 2000;  // in which a disk in memory takes what need not wait
+  const auto store = std::make_shared<HeldUserStore>();
+  Movies movies(items_, few(), store);
+  ASSERT_TRUE(movies.open().ok());
+  std::atomic<uint64_t> recorded = 0;
+  std::atomic<uint64_t> answered = 0;
+  const auto count = [&](const Status& status) {
+    recorded += status.ok() ? 1 : 0;
+    ++answered;
+  };
+  fill(movies.model(), kFewUsers);  // with one observation, of id 1
+  uint64_t accepted = 0;
+  uint64_t most = 0;
+  for (uint64_t batch = 0; batch < kBatches; ++batch) {
+    for (uint64_t user = 0; user < kFewUsers; ++user) {
+      std::vector<UserObservation> some;
+      for (uint64_t id = 0; id < 100; ++id) some.push_back({2 + 100 * batch + id, 10, 2});
+      accepted += movies.model().observe(user, some, count).ok() ? 1 : 0;
+      for (int i = 0; i < kLooks && answered < accepted; ++i) most = std::max(most, movies.model().memory()->bytes);
+    }
+  }
+  EXPECT_LT(answered, accepted) << "they wait";
+  EXPECT_LT(most, 40'000u);
+  store->release();
+  while (answered < accepted) ::sched_yield();
+  EXPECT_EQ(recorded, kBatches * kFewUsers);
+  for (uint64_t user = 0; user < kFewUsers; ++user) {
+    const std::vector<UserObservation> all = movies.model().observations(user);
+    ASSERT_EQ(all.size(), 1 + 100 * kBatches);
+    for (uint64_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i].id, i + 1) << "in their order";
+  }
+}
+
 TEST_F(StoreFaultsTest, AForgottenUserIsInNoFileOfTheStoreAfterASnapshot) {
   Movies movies(items_, few(), store_);
   ASSERT_TRUE(movies.open().ok());

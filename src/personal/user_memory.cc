@@ -224,9 +224,15 @@ void UserMemory::on_removed(uint32_t index, uint64_t user) {
   if (erased_.size() >= kErasedMax) wake();
 }
 
-void UserMemory::unpin(uint64_t user) {
+void UserMemory::pin(uint64_t user, size_t observations) {
+  ++pins_[user];
+  coming_bytes_ += observations * sizeof(UserObservation);
+}
+
+void UserMemory::unpin(uint64_t user, size_t observations) {
   uint32_t* const pins = pins_.find(user);
   FOLIOT_CHECK(pins != nullptr && *pins > 0);
+  coming_bytes_ -= observations * sizeof(UserObservation);
   if (--*pins > 0) return;
   pins_.erase(user);
   ++unpinned_users_;

@@ -13,8 +13,8 @@
 // Errors of the store: a user that cannot be read is refused (kUnavailable). While users cannot be written they stay in
 // memory, and beyond the limit further ones are refused, as are changes. What was refused may be tried again.
 //
-// Bounded: users in memory have `bytes_max` bytes (weights, an overhead, observations but for those that wait for the
-// log); `waiting_max` changes wait.
+// Bounded: users in memory have `bytes_max` bytes (observations, weights, an overhead), those of what is on its way to
+// the log included; one change and one read may go beyond it. `waiting_max` changes wait.
 //
 // Threading: all functions with the model's mutex held, but for begin(), start(), stop() and close(), which are the
 // owner's. What a lock is passed to may release it meanwhile. The store is used without the mutex.
@@ -102,13 +102,14 @@ class UserMemory {
   // The same is so already.
   bool is_known(uint64_t user) const;
   // Changes that bring observations wait, also of users that are known.
-  bool is_over() const { return used() + pins_.size() * bytes_of_each() > options_.bytes_max; }
+  bool is_over() const { return used() + pins_.size() * bytes_of_each() + coming_bytes_ > options_.bytes_max; }
   // Carries the step out when the user is known and memory is not full; of one user, in the order of the calls. Errors,
   // and then the step is not run: kResourceExhausted, kUnavailable.
   Status wait(uint64_t user, Step step);
-  // The user stays as it is now until unpin(). REQUIRES: is_known().
-  void pin(uint64_t user) { ++pins_[user]; }
-  void unpin(uint64_t user);
+  // So many observations are on their way to the log, and the user stays in memory, or unknown, until unpin() with the
+  // same number. REQUIRES: is_known().
+  void pin(uint64_t user, size_t observations);
+  void unpin(uint64_t user, size_t observations);
   // kUnavailable: no observations now, since memory is full of users that could not be written.
   Status admit();
   // Makes room, if too much is in memory, before it returns. Errors: kUnavailable if there is still too much.
@@ -230,6 +231,7 @@ class UserMemory {
   uint64_t observed_bytes_ = 0;
   uint64_t away_ = 0;  // users that are in the store alone
   FlatMap<uint64_t, uint32_t> pins_;
+  uint64_t coming_bytes_ = 0;    // of the observations of pinned users that are on their way
   uint64_t unpinned_users_ = 0;  // so far
   std::map<uint64_t, Fetch> fetches_;
   std::deque<uint64_t> queue_;          // of fetches, for the thread
