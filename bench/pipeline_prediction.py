@@ -2,7 +2,7 @@
 """The P99 of a real pipeline of three stages beside what is predicted from its log: decode, MobileNetV2 and, where
 that is not sure, ResNet-50 (random weights), asked in an open loop. The prediction is a simulation of what the
 log holds: `foliot simulate --from-log`, with the same policy: the same arrivals, each run with the visits that it had,
-durations as they spread about then; of several simulations, taken together. On an idle machine:
+the device as slow as it was then. On an idle machine:
 
     python bench/pipeline_prediction.py [--rate 20] [--seconds 300] [--repeats 4] [--share 0.3] [--resolution 224]
 
@@ -140,25 +140,22 @@ def latencies(log):
     return (arrivals - arrivals[0]) / 1e6, taken / 1e3
 
 
-def predict(folder, log, output, seed):
+def predict(folder, log, output):
     experiment = output / "experiment.toml"
     experiment.write_text('[cluster]\ndevices = 1\npage_cache = "4GiB"\n', encoding="utf-8")
-    simulated = output / f"simulated{seed}"
-    subprocess.run([foliot_binary(), "simulate", experiment, "--seed", str(seed), "--from-log", log, "--pipeline",
+    simulated = output / "simulated"
+    subprocess.run([foliot_binary(), "simulate", experiment, "--from-log", log, "--pipeline",
                     folder / "animals/pipeline.toml", "--log", simulated], check=True, capture_output=True)
     return read_log(simulated / "foliot")
 
 
 def blocks_of(measured, predicted, warm_up, seconds):
-    """Latencies of the runs of each block: as measured, and in each simulation."""
+    """Latencies of the runs of each block: as measured, and as simulated."""
     arrivals, real = latencies(measured)
-    columns = [real]
-    for log in predicted:
-        _, simulated = latencies(log)
-        if len(real) != len(simulated):
-            sys.exit(f"error: {len(real)} runs were measured, and {len(simulated)} simulated; they cannot be compared")
-        columns.append(simulated)
-    rows = np.column_stack(columns)
+    _, simulated = latencies(predicted)
+    if len(real) != len(simulated):
+        sys.exit(f"error: {len(real)} runs were measured, and {len(simulated)} simulated; they cannot be compared")
+    rows = np.column_stack([real, simulated])
     edges = np.arange(warm_up, seconds, BLOCK_SECONDS)
     return [block for begin in edges
             if len(block := rows[(arrivals >= begin) & (arrivals < begin + BLOCK_SECONDS)])]
@@ -166,8 +163,7 @@ def blocks_of(measured, predicted, warm_up, seconds):
 
 def p99s(blocks):
     """Measured and predicted, in ms."""
-    rows = np.concatenate(blocks)
-    return np.array([np.quantile(each, 0.99, method="inverted_cdf") for each in (rows[:, 0], rows[:, 1:])])
+    return np.quantile(np.concatenate(blocks), 0.99, axis=0, method="inverted_cdf")
 
 
 def resampled(blocks, seed):
@@ -190,7 +186,6 @@ def main():
     parser.add_argument("--rate", type=float, default=20, help="calls per second [20]")
     parser.add_argument("--seconds", type=float, default=300, help="of each repeat [300]")
     parser.add_argument("--repeats", type=int, default=4, help="[4]")
-    parser.add_argument("--simulations", type=int, default=8, help="of each repeat, by different seeds [8]")
     parser.add_argument("--warm-up", type=float, default=10, help="seconds at the beginning that do not count [10]")
     parser.add_argument("--share", type=float, default=0.3, help="of the photos that visit ResNet-50 [0.3]")
     parser.add_argument("--resolution", type=int, default=224)
@@ -215,8 +210,8 @@ def main():
                 failures = ask(client, photos, arguments.rate, arguments.seconds, arguments.seed + repeat)
             if failures:
                 sys.exit(f"error: {failures} calls failed; ask for less than {arguments.rate:g} per second")
-            simulations = [predict(folder, own / "log", own, seed) for seed in range(1, arguments.simulations + 1)]
-            new = blocks_of(read_log(own / "log"), simulations, arguments.warm_up, arguments.seconds)
+            predicted = predict(folder, own / "log", own)
+            new = blocks_of(read_log(own / "log"), predicted, arguments.warm_up, arguments.seconds)
             print(f"  repeat {repeat + 1}: {describe(new, arguments.seed)}", flush=True)
             blocks += new
     print(f"{arguments.rate:g} per second, {describe(blocks, arguments.seed)}")

@@ -17,6 +17,15 @@ Duration jittery(Duration scale, Draw draw) {
   return scale > Duration() ? scale.scaled(draw()) : Duration();
 }
 
+// REQUIRES: there are some.
+const SeenExec& nearest(const std::vector<SeenExec>& seen, TimePoint now) {
+  const Duration time = now - TimePoint();
+  const auto next = std::ranges::lower_bound(seen, time, {}, &SeenExec::at);
+  if (next == seen.begin()) return *next;
+  const auto before = std::prev(next);
+  return next == seen.end() || time - before->at <= next->at - time ? *before : *next;
+}
+
 }  // namespace
 
 // The estimate is the largest of ten measurements. Then a normal jitter is at p99
@@ -99,20 +108,10 @@ Duration SimulatedDevice::measured(const Action& action, TimePoint now) {
   if (!noise_.exec_speeds.empty()) return at_measured_speed(seed.scaled(drift_), now);
   const auto seen = noise_.seen_execs.find(model.name);
   if (seen != noise_.seen_execs.end() && !seen->second.empty()) {
-    return seed.scaled(drift_ * draw_near(seen->second, now));
+    return seed.scaled(drift_ * nearest(seen->second, now).factor);
   }
   const Duration jitter = jittery(noise_.exec_jitter, [&] { return random_.normal(); });
   return noisy(seed.scaled(drift_), noise_.exec_deviation, jitter);
-}
-
-// Half of those that it draws from are earlier than `now`, except near both ends.
-double SimulatedDevice::draw_near(const std::vector<SeenExec>& seen, TimePoint now) {
-  const size_t near = std::min(NoiseOptions::kSeenNear, seen.size());
-  const auto next = std::lower_bound(seen.begin(), seen.end(), now - TimePoint(),
-                                     [](const SeenExec& exec, Duration time) { return exec.at < time; });
-  const auto later = static_cast<size_t>(next - seen.begin());
-  const size_t first = std::min(later - std::min(later, near / 2), seen.size() - near);
-  return seen[first + random_.below(near)].factor;
 }
 
 // As much work as `duration` at full speed, with the device as fast as it was then.

@@ -49,10 +49,8 @@ struct NoiseOptions {
   // Ascending; what a real device was seen to do, stalls included. Where there are
   // any, they take the place of exec_deviation and outliers.
   std::vector<DeviceSpeed> exec_speeds{};
-  // By the names of models, ascending. An EXEC of such a model takes the factor of one of the kSeenNear that are
-  // nearest in time, each as probable as the others, in place of exec_deviation and outliers: what slows a device down
-  // may last.
-  static constexpr size_t kSeenNear = 8;
+  // By the names of models, ascending. An EXEC of such a model takes the factor of the one that is nearest in time, in
+  // place of exec_deviation and outliers: what slows a device down for a moment does so to all that it executes then.
   std::map<std::string, std::vector<SeenExec>> seen_execs{};
   // INPUT and OUTPUT of one row.
   Duration copy = Duration::microseconds(20);
@@ -127,7 +125,6 @@ class SimulatedDevice : public Engine {
   void use_page(PageIndex page, bool use);
   Duration noisy(Duration duration, double deviation, Duration jitter);
   Duration at_measured_speed(Duration duration, TimePoint now) const;
-  double draw_near(const std::vector<SeenExec>& seen, TimePoint now);
 
   DrawReading readings_;  // empty: nothing is read
   NoiseOptions noise_;
