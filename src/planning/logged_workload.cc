@@ -17,10 +17,12 @@
 namespace foliot {
 namespace {
 
+// REQUIRES: there are some.
 Duration median(std::vector<Duration>& values) {
   const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
 struct LoggedExec {
@@ -79,31 +81,25 @@ class Slowness {
   std::vector<double> factors_;
 };
 
-// The EXECs of a model, by batch size: how long they usually take, and how many there are.
-struct UsualExec {
-  Duration duration;
-  size_t count = 0;
-};
-
-std::map<uint32_t, UsualExec> usual_execs(const std::vector<LoggedExec>& execs) {
+// How long the EXECs of a model usually take, by batch size.
+std::map<uint32_t, Duration> usual_execs(const std::vector<LoggedExec>& execs) {
   const Slowness slowness(execs);
   std::map<uint32_t, std::vector<Duration>> durations;
   for (const LoggedExec& exec : execs) {
     durations[exec.batch_size].push_back(exec.duration.scaled(1 / slowness.at(exec.start)));
   }
-  std::map<uint32_t, UsualExec> usual;
-  for (auto& [size, each] : durations) usual[size] = {median(each), each.size()};
+  std::map<uint32_t, Duration> usual;
+  for (auto& [size, each] : durations) usual[size] = median(each);
   return usual;
 }
 
-ModelProfile profile_of(std::string_view name, Measured& measured, const std::map<uint32_t, UsualExec>& usual,
-                        uint64_t page_bytes) {
+ModelProfile profile_of(std::string_view name, Measured& measured, uint64_t page_bytes) {
   ModelProfile profile{.name = std::string(name),
                        .weights_bytes = std::max(1u, measured.pages) * page_bytes,
                        .load = measured.loads.empty() ? kNoLoad : median(measured.loads)};
   Duration least = Duration::nanoseconds(1);
-  for (const auto& [size, exec] : usual) {
-    least = std::max(least, exec.duration);
+  for (const auto& [size, duration] : usual_execs(measured.execs)) {
+    least = std::max(least, duration);
     if (profile.batch_sizes.empty() && size != 1) {
       profile.batch_sizes.push_back(1);  // a single row ran in the smallest
       profile.exec.push_back(least);
@@ -115,20 +111,14 @@ ModelProfile profile_of(std::string_view name, Measured& measured, const std::ma
   return profile;
 }
 
-// Of batch sizes that ran often enough for a median, with their times counted from `begin`.
-std::vector<SeenExec> seen_execs_of(const ModelProfile& profile, const Measured& measured,
-                                    const std::map<uint32_t, UsualExec>& usual, TimePoint begin) {
-  std::map<uint32_t, double> typical;  // seconds, by batch size
-  for (size_t i = 0; i < profile.batch_sizes.size(); ++i) {
-    const auto exec = usual.find(profile.batch_sizes[i]);
-    if (exec == usual.end() || exec->second.count < kLoggedBatchesMin) continue;
-    typical[profile.batch_sizes[i]] = std::max(profile.exec[i], Duration::nanoseconds(1)).to_seconds();
-  }
+// With their times counted from `begin`.
+std::vector<SeenExec> seen_execs_of(const ModelProfile& profile, const Measured& measured, TimePoint begin) {
   std::vector<SeenExec> seen;
   for (const LoggedExec& exec : measured.execs) {
-    const auto each = typical.find(exec.batch_size);
-    if (each == typical.end()) continue;
-    seen.push_back({exec.start - begin, exec.duration.to_seconds() / each->second});
+    const auto size = std::ranges::find(profile.batch_sizes, exec.batch_size) - profile.batch_sizes.begin();
+    const Duration usual = profile.exec[static_cast<size_t>(size)];
+    const Duration taken = std::max(exec.duration, Duration::nanoseconds(1));
+    seen.push_back({exec.start - begin, taken.to_seconds() / usual.to_seconds()});
   }
   return seen;
 }
@@ -205,12 +195,9 @@ class WorkloadReader {
           "{}: has requests for model '{}', of which no batch has run: how long one takes is not known", name_, model));
     }
     // A name like one of the V100's is not that model.
-    const std::map<uint32_t, UsualExec> usual = usual_execs(measured.execs);
-    ModelProfile profile = profile_of(model, measured, usual, page_bytes_);
+    ModelProfile profile = profile_of(model, measured, page_bytes_);
     profile.name = "logged " + profile.name;
-    if (auto seen = seen_execs_of(profile, measured, usual, begin_); !seen.empty()) {
-      to.seen_execs.emplace(model, std::move(seen));
-    }
+    to.seen_execs.emplace(model, seen_execs_of(profile, measured, begin_));
     to.workload.groups.push_back({.name = std::string(model), .profile = profile.name});
     return to.profiles.add(std::move(profile)).with_context(name_);
   }

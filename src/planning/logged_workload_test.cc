@@ -116,11 +116,11 @@ TEST_F(LoggedWorkloadTest, KnowsHowDurationsSpread) {
   double start = 0;
   for (const double exec : {1, 11, 2, 10, 3, 9, 4, 8, 5, 7, 6}) action(ActionType::kInfer, "a", exec, 1, start += 20);
   for (uint32_t i = 0; i < 10; ++i) action(ActionType::kInfer, "a", i == 0 ? 100 : 20, 4, 300);
-  for (uint32_t i = 0; i < 9; ++i) action(ActionType::kInfer, "a", i == 0 ? 1000 : 40, 8);  // too few
+  for (uint32_t i = 0; i < 9; ++i) action(ActionType::kInfer, "a", i == 0 ? 1000 : 40, 8, 300);
   const auto logged = read();
   ASSERT_TRUE(logged.ok()) << logged.status().message();
   const std::vector<SeenExec>& seen = logged->seen_execs.at("a");
-  ASSERT_EQ(seen.size(), 21u);
+  ASSERT_EQ(seen.size(), 30u);
   const auto factors = [&] {
     std::vector<double> all;
     for (const SeenExec& exec : seen) all.push_back(exec.factor);
@@ -128,8 +128,8 @@ TEST_F(LoggedWorkloadTest, KnowsHowDurationsSpread) {
     return all;
   }();
   EXPECT_NEAR(factors.front(), 1 / 6.0, 1e-9);
-  EXPECT_NEAR(factors.back(), 5, 1e-9);
-  EXPECT_EQ(std::ranges::count(factors, 1.0), 10);
+  EXPECT_NEAR(factors.back(), 25, 1e-9);
+  EXPECT_EQ(std::ranges::count(factors, 1.0), 18);
 }
 
 // Large batches run when much waits, as it does on a slow device: their usual duration is of a device at its usual
