@@ -46,6 +46,12 @@ std::string shown(const toml::node& node) {
 
 std::string TomlReader::where() const { return fmt::format("{}:{}", file_, table_->source().begin.line); }
 
+std::vector<std::string> TomlReader::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : *table_) keys.emplace_back(key.str());
+  return keys;
+}
+
 void TomlReader::fail_at(const toml::source_region& where, std::string_view message) {
   if (status_.ok()) status_ = Status::invalid_argument(fmt::format("{}:{}: {}", file_, where.begin.line, message));
 }
@@ -67,12 +73,22 @@ const toml::node* TomlReader::take(std::string_view key) {
   return status_.ok() ? table_->get(key) : nullptr;
 }
 
-void TomlReader::text(std::string_view key, std::string& to) {
+void TomlReader::any_text(std::string_view key, std::string& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
   const auto* value = node->as_string();
-  if (value == nullptr || value->get().empty()) return fail_value(key, "must be a text");
+  if (value == nullptr) return fail_value(key, "must be a text");
   to = value->get();
+}
+
+void TomlReader::text(std::string_view key, std::string& to) {
+  any_text(key, to);
+  if (has(key) && to.empty()) fail_value(key, "must be a text that is not empty");
+}
+
+void TomlReader::text(std::string_view key, std::optional<std::string>& to) {
+  if (has(key)) text(key, to.emplace());
+  known_.emplace(key);
 }
 
 void TomlReader::texts(std::string_view key, std::vector<std::string>& to) {
@@ -140,17 +156,40 @@ void TomlReader::whole(std::string_view key, uint32_t& to, uint32_t min, uint32_
   to = static_cast<uint32_t>(value);
 }
 
-void TomlReader::ascending(std::string_view key, std::vector<uint32_t>& to) {
+void TomlReader::whole(std::string_view key, std::optional<uint32_t>& to, uint32_t min, uint32_t max) {
+  if (has(key)) whole(key, to.emplace(), min, max);
+  known_.emplace(key);
+}
+
+void TomlReader::ascending(std::string_view key, std::vector<uint32_t>& to, uint32_t max) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
-  const auto wrong = [&] { fail_value(key, "must be whole numbers from 1 on, in ascending order"); };
+  const auto wrong = [&] {
+    const std::string limit = max == std::numeric_limits<uint32_t>::max() ? "on" : fmt::format("to {}", max);
+    fail_value(key, fmt::format("must be a list of whole numbers from 1 {}, in ascending order", limit));
+  };
   const auto* array = node->as_array();
   if (array == nullptr || array->empty()) return wrong();
   std::vector<uint32_t> numbers;
   for (const auto& element : *array) {
     const auto* value = element.as_integer();
     const int64_t least = numbers.empty() ? 1 : int64_t{numbers.back()} + 1;
-    if (value == nullptr || value->get() < least || value->get() > std::numeric_limits<uint32_t>::max()) return wrong();
+    if (value == nullptr || value->get() < least || value->get() > max) return wrong();
+    numbers.push_back(static_cast<uint32_t>(value->get()));
+  }
+  to = std::move(numbers);
+}
+
+void TomlReader::wholes(std::string_view key, std::vector<uint32_t>& to, uint32_t max) {
+  const toml::node* node = take(key);
+  if (node == nullptr) return;
+  const auto wrong = [&] { fail_value(key, fmt::format("must be a list of whole numbers from 0 to {}", max)); };
+  const auto* array = node->as_array();
+  if (array == nullptr) return wrong();
+  std::vector<uint32_t> numbers;
+  for (const auto& element : *array) {
+    const auto* value = element.as_integer();
+    if (value == nullptr || value->get() < 0 || value->get() > max) return wrong();
     numbers.push_back(static_cast<uint32_t>(value->get()));
   }
   to = std::move(numbers);
@@ -220,6 +259,11 @@ void TomlReader::bytes(std::string_view key, uint64_t& to) {
   const Result<uint64_t> parsed = parse_bytes(value->get());
   if (!parsed.ok()) return fail(key, "is wrong: " + parsed.status().message());
   to = *parsed;
+}
+
+void TomlReader::bytes(std::string_view key, std::optional<uint64_t>& to) {
+  if (has(key)) bytes(key, to.emplace());
+  known_.emplace(key);
 }
 
 std::optional<TomlReader> TomlReader::table(std::string_view key) {

@@ -38,8 +38,12 @@ class TomlReader {
   bool has(std::string_view key) const { return table_->contains(key); }
   bool ok() const { return status_.ok(); }
 
+  std::vector<std::string> keys() const;  // that the table has
+
   // Not empty.
   void text(std::string_view key, std::string& to);
+  void text(std::string_view key, std::optional<std::string>& to);
+  void any_text(std::string_view key, std::string& to);  // which may be empty
   // A text, or a list of them.
   void texts(std::string_view key, std::vector<std::string>& to);
   void flag(std::string_view key, bool& to);
@@ -50,8 +54,11 @@ class TomlReader {
   void share(std::string_view key, double& to);
   void whole(std::string_view key, uint64_t& to, uint64_t min = 0, uint64_t max = std::numeric_limits<int64_t>::max());
   void whole(std::string_view key, uint32_t& to, uint32_t min = 0, uint32_t max = std::numeric_limits<uint32_t>::max());
+  void whole(std::string_view key, std::optional<uint32_t>& to, uint32_t min, uint32_t max);
   // Of whole numbers from 1 on, in ascending order.
-  void ascending(std::string_view key, std::vector<uint32_t>& to);
+  void ascending(std::string_view key, std::vector<uint32_t>& to, uint32_t max = std::numeric_limits<uint32_t>::max());
+  // Of whole numbers up to `max`.
+  void wholes(std::string_view key, std::vector<uint32_t>& to, uint32_t max);
   // Of numbers from 0 on, of which one is above.
   void weights(std::string_view key, std::vector<double>& to);
   // In quotes, with a unit.
@@ -61,6 +68,7 @@ class TomlReader {
   void positive(std::string_view key, std::optional<Duration>& to);
   void durations(std::string_view key, std::vector<Duration>& to);
   void bytes(std::string_view key, uint64_t& to);
+  void bytes(std::string_view key, std::optional<uint64_t>& to);
 
   // [key]; nullopt if absent. Its errors are its own: finish() it too.
   std::optional<TomlReader> table(std::string_view key);
@@ -73,6 +81,8 @@ class TomlReader {
   // Records that the value of `key`, or the table itself, is wrong.
   void fail(std::string_view key, std::string_view message);
   void fail(std::string_view message);
+  // The same with the value, where there is one.
+  void fail_value(std::string_view key, std::string_view must);
 
   Status finish();
 
@@ -80,8 +90,6 @@ class TomlReader {
   // Notes that the key is known. nullptr if absent, or something was wrong before.
   const toml::node* take(std::string_view key);
   void fail_at(const toml::source_region& where, std::string_view message);
-  // The same with the value, where there is one.
-  void fail_value(std::string_view key, std::string_view must);
   std::optional<double> real(std::string_view key);
 
   const toml::table* table_;

@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "config/toml_file.h"
+#include "config/toml_reader.h"
 #include "core/action.h"
 #include "platform/core_set.h"
 
@@ -37,8 +37,8 @@ struct ContainerConfig {
   bool operator==(const ContainerConfig&) const = default;
 };
 
-// Errors: kInvalidArgument naming `file`, line and key.
-Result<ContainerConfig> read_container_config(const std::filesystem::path& file, const toml::node& node);
+// Errors: kInvalidArgument naming file, line, key, value and limit.
+Result<ContainerConfig> read_container_config(TomlReader reader);
 
 }  // namespace foliot
 

@@ -51,8 +51,8 @@ TEST_F(ModelConfigTest, ABatchMayHaveSeveralNames) {
   const auto config = read("batch_dimension = [\"s10\", \"s86\"]");
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_THAT(config->compile.batch_dimensions, ElementsAre("s10", "s86"));
-  expect_error("batch_dimension = []", "1", "a list of names");
-  expect_error("batch_dimension = [\"a\", 1]", "1", "must be a text");
+  expect_error("batch_dimension = []", "1", "must be a text or a list of texts, not []");
+  expect_error("batch_dimension = [\"a\", 1]", "1", "must be a text or a list of texts, not ['a', 1]");
 }
 
 TEST_F(ModelConfigTest, ReadsAContainer) {
@@ -79,22 +79,23 @@ TEST_F(ModelConfigTest, ReadsAContainer) {
 TEST_F(ModelConfigTest, NamesWhatIsWrongWithAContainer) {
   const std::string table = "[container]\n";
   expect_error("container = 1", "1", "must be a table");
-  expect_error(table + "pyhton = \"x\"", "2", "unknown key 'pyhton' in [container]");
-  expect_error(table + "python = \"bin/python\"", "2", "a path that begins with '/'");
-  expect_error(table + "replicas = 65", "2", "from 1 to 64");
-  expect_error(table + "replicas = 0", "2", "from 1 to 64");
-  expect_error(table + "batch_size_max = 100000", "2", "from 1 to");
-  expect_error(table + "cores = 2", "2", "a list of cores in quotes");
-  expect_error(table + "cores = \"\"", "2", "names no core");
-  expect_error(table + "memory = 5", "2", "an amount in quotes");
-  expect_error(table + "network = \"no\"", "2", "true or false");
-  expect_error(table + "gpus = 0", "2", "'gpus' must be a list of numbers, e.g. [0]");
-  expect_error(table + "gpus = [128]", "2", "from 0 to 127, and one is 128");
-  expect_error(table + "gpus = [1, 0, 1]", "2", "'gpus' has 1 twice");
+  expect_error(table + "pyhton = \"x\"", "2",
+               "unknown key 'pyhton'; known here are batch_size_max, cores, environment");
+  expect_error(table + "python = \"bin/python\"", "2", "or a path that begins with '/', not 'bin/python'");
+  expect_error(table + "replicas = 65", "2", "from 1 to 64, not 65");
+  expect_error(table + "replicas = 0", "2", "from 1 to 64, not 0");
+  expect_error(table + "batch_size_max = 100000", "2", "from 1 to 256, not 100000");
+  expect_error(table + "cores = 2", "2", "must be a text, not 2");
+  expect_error(table + "cores = \"4-\"", "2", "a list of cores in quotes, e.g. \"4-7\"");
+  expect_error(table + "memory = 5", "2", "must be a size in quotes, e.g. \"16MiB\", not 5");
+  expect_error(table + "network = \"no\"", "2", "true or false, not 'no'");
+  expect_error(table + "gpus = 0", "2", "'gpus' must be a list of whole numbers from 0 to 127, not 0");
+  expect_error(table + "gpus = [128]", "2", "from 0 to 127, not [128]");
+  expect_error(table + "gpus = [1, 0, 1]", "2", "'gpus' must have each GPU once, not 1 twice");
   expect_error(table + "environment = {CUDA_VISIBLE_DEVICES = \"0\"}", "1", "give 'gpus' in [container]");
-  expect_error(table + "readable = [\"data\"]", "2", "begins with '/'");
-  expect_error(table + "start_timeout = \"0s\"", "2", "above zero");
-  expect_error(table + "[container.environment]\nA = 1", "3", "a text as its value");
+  expect_error(table + "readable = [\"data\"]", "2", "begin with '/', not ['data']");
+  expect_error(table + "start_timeout = \"0s\"", "2", "above 0, not '0s'");
+  expect_error(table + "[container.environment]\nA = 1", "3", "'A' must be a text, not 1");
   expect_error(table + "[container.environment]\n\"A=B\" = \"1\"", "3", "without '='");
 }
 
@@ -115,17 +116,19 @@ TEST_F(ModelConfigTest, WithoutAFileTheDefaultsHold) {
 TEST_F(ModelConfigTest, ErrorsNameFileLineAndKey) {
   expect_error("\nslo = 1", "2", "unknown key 'slo'");
   expect_error("default_slo = 50", "1", "\"50ms\"");
-  expect_error("default_slo = \"0ms\"", "1", "more than zero");
+  expect_error("default_slo = \"0ms\"", "1", "above 0, not '0ms'");
   expect_error("default_slo = \"soon\"", "1", "not a duration");
-  expect_error("weight = 0", "1", "above 0");
-  expect_error("cache = \"yes\"", "1", "true or false");
-  expect_error("weight = \"two\"", "1", "above 0");
-  expect_error("batch_sizes = [4, 1]", "1", "ascending");
-  expect_error("batch_sizes = [0]", "1", "from 1 on");
-  expect_error("batch_sizes = [1000]", "1", "up to 64");
-  expect_error("batch_sizes = []", "1", "list");
-  expect_error("[buckets]\na = [1, 2]\nb = [1]", "3", "same length");
-  expect_error("buckets = 3", "1", "table");
+  expect_error("weight = 0", "1", "above 0, not 0");
+  expect_error("cache = \"yes\"", "1", "true or false, not 'yes'");
+  expect_error("weight = \"two\"", "1", "must be a number, not 'two'");
+  expect_error("batch_sizes = [4, 1]", "1", "ascending order, not [4, 1]");
+  expect_error("batch_sizes = [0]", "1", "from 1 to 64, in ascending order, not [0]");
+  expect_error("batch_sizes = [1000]", "1", "from 1 to 64, in ascending order, not [1000]");
+  expect_error("batch_sizes = []", "1", "must be a list of whole numbers");
+  expect_error("[buckets]\na = [1, 2]\nb = [1]", "3",
+               "'b' must have 2 entries, as 'a' has, since bucket i takes entry i of each list, not [1]");
+  expect_error("precision = \"float16\"", "1", "or \"bfloat16\", not 'float16'");
+  expect_error("buckets = 3", "1", "must be a table: [buckets], not 3");
   expect_error("a = [", "1", "");
 }
 
