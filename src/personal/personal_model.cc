@@ -16,7 +16,6 @@ namespace foliot {
 namespace {
 
 constexpr size_t kObservationsPerRecord = 16'384;  // of a copy: far below kRecordBytesMax
-constexpr size_t kScannedBytes = 256 << 10;        // of the store, while no other thread writes to it
 
 Status check_options(const PersonalModel::Options& options, bool has_store) {
   const auto wrong = [](const char* name, double value, std::string_view limit) {
@@ -69,8 +68,6 @@ Status check_twice(std::vector<uint64_t> items) {
   if (twice == items.end()) return Status();
   return Status::invalid_argument(fmt::format("item {} is named twice; name each candidate once", *twice));
 }
-
-Status wrong_value() { return Status::internal("a value of the store of users is of another format"); }
 
 Status other_version() {
   return Status::unavailable("another version of the feature model is served by now; try again");
@@ -241,7 +238,7 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
     if (items == nullptr || !items->find(observation.item)) return unknown_item(observation.item);
   }
   FOLIOT_RETURN_IF_ERROR(check_observations(observations));
-  Change change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
+  UserChange change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
   lock.lock();
   return submit(std::move(change), query, lock);
 }
@@ -249,7 +246,7 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
 Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> observations, const ComputedRows& rows,
                               std::span<const size_t> places, Done done, uint64_t query) {
   FOLIOT_RETURN_IF_ERROR(check_observations(observations));
-  Change change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
+  UserChange change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
   std::unique_lock lock(mutex_);
   if (!is_served(rows)) return other_version();
   FOLIOT_RETURN_IF_ERROR(claim_items(rows, places, change));
@@ -257,7 +254,7 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
 }
 
 // After an error nothing is claimed.
-Status PersonalModel::claim_items(const ComputedRows& rows, std::span<const size_t> places, Change& change) {
+Status PersonalModel::claim_items(const ComputedRows& rows, std::span<const size_t> places, UserChange& change) {
   change.by = rows.by;
   size_t bytes = 0;
   Status status;
@@ -293,7 +290,7 @@ Status PersonalModel::claim_items(const ComputedRows& rows, std::span<const size
   return status;
 }
 
-void PersonalModel::release_items(const Change& change) {
+void PersonalModel::release_items(const UserChange& change) {
   for (const uint64_t item : change.claims) {
     if (known_items_.release(item)) left_items_.push_back(item);
   }
@@ -310,12 +307,8 @@ Status PersonalModel::count_items(std::unique_lock<std::mutex>& lock) {
   for (size_t place = 0; place < users_.places(); ++place) use(users_.user(place));
   UserMemory::Cursor cursor;
   while (memory_ != nullptr && !cursor.is_at_end) {
-    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(cursor, SIZE_MAX, kScannedBytes, lock));
-    for (const UserStore::Value& bytes : scanned.away) {
-      const std::optional<UserValue> value = decode_value(bytes.bytes);
-      if (!value) return wrong_value();
-      use(value->user);
-    }
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(cursor, SIZE_MAX, lock));
+    for (const UserValue& value : scanned.away) use(value.user);
   }
   known_items_.remove_unused();
   return Status();
@@ -339,51 +332,43 @@ void PersonalModel::drop_features() {
   left_items_.clear();
 }
 
-Status PersonalModel::with_user(uint64_t user, bool now, const Done& done, std::function<Status(Done& at_once)> step,
-                                const std::function<void()>& refused, std::unique_lock<std::mutex>& lock) {
-  if (now) {
-    Done at_once;
-    const Status status = step(at_once);
-    lock.unlock();
-    if (at_once) at_once(Status());
-    return status;
-  }
-  return memory_->wait(user, [=](const Status& loaded) -> UserMemory::Answer {
-    Done at_once;
-    if (!loaded.ok()) refused();
-    const Status status = loaded.ok() ? step(at_once) : loaded;
-    if (!status.ok()) return [done, status] { done(status); };
-    if (!at_once) return nullptr;
-    return [at_once] { at_once(Status()); };
-  });
+Status PersonalModel::carry_out(const Step& step, std::unique_lock<std::mutex>& lock) {
+  Done at_once;
+  const Status status = step(at_once);
+  lock.unlock();
+  if (at_once) at_once(Status());
+  return status;
 }
 
-Status PersonalModel::submit(Change change, uint64_t query, std::unique_lock<std::mutex>& lock) {
-  Status status = memory_ == nullptr ? Status() : memory_->admit();
-  if (status.ok() && may_observe(change.user)) {
-    Done at_once;
-    status = record(std::move(change), query, at_once);
-    lock.unlock();
-    if (at_once) at_once(Status());
-    return status;
-  }
-  const auto waiting = std::make_shared<Change>(std::move(change));
+Status PersonalModel::carry_out_later(uint64_t user, const Done& done, Step step, std::function<void()> refused) {
+  return memory_->wait(
+      user, [done, step = std::move(step), refused = std::move(refused)](const Status& loaded) -> UserMemory::Answer {
+        Done at_once;
+        if (!loaded.ok()) refused();
+        const Status status = loaded.ok() ? step(at_once) : loaded;
+        if (!status.ok()) return [done, status] { done(status); };
+        if (!at_once) return nullptr;
+        return [at_once] { at_once(Status()); };
+      });
+}
+
+Status PersonalModel::submit(UserChange change, uint64_t query, std::unique_lock<std::mutex>& lock) {
+  const uint64_t user = change.user;
+  const auto waiting = std::make_shared<UserChange>(std::move(change));
+  const auto step = [this, waiting, query](Done& at_once) { return record(std::move(*waiting), query, at_once); };
   const auto refused = [this, waiting] { release_items(*waiting); };
-  if (status.ok()) {
-    status = with_user(
-        waiting->user, false, waiting->done,
-        [this, waiting, query](Done& at_once) { return record(std::move(*waiting), query, at_once); }, refused, lock);
-  }
+  Status status = memory_ == nullptr ? Status() : memory_->admit();
+  if (status.ok() && may_observe(user)) return carry_out(step, lock);
+  if (status.ok()) status = carry_out_later(user, waiting->done, step, refused);
   if (!status.ok()) refused();
   return status;
 }
 
 // What waits for the disk counts.
-Status PersonalModel::check_limits(const Change& change) const {
+Status PersonalModel::check_limits(const UserChange& change) const {
   const size_t limit = options_.observations_per_user_max;
   const size_t known = users_.observations(change.user).size();
-  const Waiting* const waiting = waiting_users_.find(change.user);
-  const size_t coming = waiting == nullptr ? 0 : waiting->observations;
+  const size_t coming = waiting_.observations(change.user);
   if (known + coming + change.observations.size() > limit) {
     std::unordered_set<uint64_t> ids;
     const auto add = [&ids](std::span<const UserObservation> observations) {
@@ -391,22 +376,20 @@ Status PersonalModel::check_limits(const Change& change) const {
       return ids.size();
     };
     add(users_.observations(change.user));
-    for (size_t i = 0; coming > 0 && i < waiting_.size(); ++i) {
-      if (waiting_[i].user == change.user) add(waiting_[i].observations);
-    }
+    waiting_.for_each(change.user, [&](const UserChange& each) { add(each.observations); });
     const size_t before = ids.size();
     if (add(change.observations) > limit) {
       return Status::resource_exhausted(fmt::format(
           "the user has {} observations, and {} more are over the limit of {}", before, ids.size() - before, limit));
     }
   }
-  if (known == 0 && coming == 0 && count_users() + new_users_ >= options_.users_max) {
+  if (known == 0 && coming == 0 && count_users() + waiting_.new_users() >= options_.users_max) {
     return Status::resource_exhausted(fmt::format("limit of {} users reached; forget some", options_.users_max));
   }
   return Status();
 }
 
-Status PersonalModel::record(Change change, uint64_t query, Done& at_once) {
+Status PersonalModel::record(UserChange change, uint64_t query, Done& at_once) {
   for (UserObservation& observation : change.observations) {
     observation.value = std::clamp(observation.value, options_.value_min, options_.value_max);
     observation.probability = 0;
@@ -448,13 +431,9 @@ Result<std::vector<UserDigest>> PersonalModel::digests(size_t& place, size_t cou
   }
   while (memory_ != nullptr && found.empty() && !next_digest_.is_at_end) {
     place = std::max<size_t>(place, 1);  // the pass goes on
-    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(next_digest_, count, kScannedBytes, lock));
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(next_digest_, count, lock));
     for (const uint32_t in_memory : scanned.places) found.push_back(digest_at(users_.user(in_memory)));
-    for (const UserStore::Value& bytes : scanned.away) {
-      const std::optional<UserValue> value = decode_value(bytes.bytes);
-      if (!value) return wrong_value();
-      found.push_back(digest_at(value->user));
-    }
+    for (const UserValue& value : scanned.away) found.push_back(digest_at(value.user));
   }
   return found;
 }
@@ -498,7 +477,7 @@ Status PersonalModel::merge(std::span<const std::byte> copy, Done done) {
       const std::span<const UserObservation> part =
           all.subspan(begin, std::min(kObservationsPerRecord, all.size() - begin));
       begin += part.size();
-      Change change{.user = decoded->user, .generation = generation, .observations = {part.begin(), part.end()}};
+      UserChange change{.user = decoded->user, .generation = generation, .observations = {part.begin(), part.end()}};
       change.done = begin == all.size() ? done : [](const Status&) {};
       FOLIOT_RETURN_IF_ERROR(append(encode_copy(decoded->user, generation, part), std::move(change), at_once));
     } while (begin < all.size());
@@ -506,15 +485,13 @@ Status PersonalModel::merge(std::span<const std::byte> copy, Done done) {
   };
   std::unique_lock lock(mutex_);
   if (memory_ != nullptr) FOLIOT_RETURN_IF_ERROR(memory_->admit());
-  return with_user(
-      user, may_observe(user), done, step, [] {}, lock);
+  return may_observe(user) ? carry_out(step, lock) : carry_out_later(user, done, step);
 }
 
 void PersonalModel::drop(const UserDigest& digest, Done done) {
   const auto step = [this, digest, done](Done& at_once) {
     const std::optional<uint32_t> place = users_.find(digest.user);
-    const bool has_changed =
-        !place || digest_at(users_.user(*place)) != digest || waiting_users_.find(digest.user) != nullptr;
+    const bool has_changed = !place || digest_at(users_.user(*place)) != digest || waiting_.has(digest.user);
     if (!has_changed) {
       return append(encode_record(digest.user, {}), {.user = digest.user, .forgets = true, .done = done}, at_once);
     }
@@ -522,8 +499,7 @@ void PersonalModel::drop(const UserDigest& digest, Done done) {
     return Status();
   };
   std::unique_lock lock(mutex_);
-  const Status status = with_user(
-      digest.user, is_known(digest.user), done, step, [] {}, lock);
+  const Status status = is_known(digest.user) ? carry_out(step, lock) : carry_out_later(digest.user, done, step);
   if (status.ok()) return;
   if (lock.owns_lock()) lock.unlock();
   done(status);
@@ -532,9 +508,7 @@ void PersonalModel::drop(const UserDigest& digest, Done done) {
 uint64_t PersonalModel::last_generation(uint64_t user) const {
   const std::optional<uint32_t> place = users_.find(user);
   uint64_t last = place ? users_.user(*place).generation : 0;
-  for (const Change& change : waiting_) {
-    if (change.user == user && change.generation) last = std::max(last, *change.generation);
-  }
+  waiting_.for_each(user, [&](const UserChange& each) { last = std::max(last, each.generation.value_or(0)); });
   return last;
 }
 
@@ -547,11 +521,10 @@ Status PersonalModel::forget(uint64_t user, Done done) {
     return append(encode_record(user, {}), {.user = user, .forgets = true, .done = done}, at_once);
   };
   std::unique_lock lock(mutex_);
-  return with_user(
-      user, is_known(user), done, step, [] {}, lock);
+  return is_known(user) ? carry_out(step, lock) : carry_out_later(user, done, step);
 }
 
-Status PersonalModel::append(std::span<const std::byte> record, Change change, Done& at_once) {
+Status PersonalModel::append(std::span<const std::byte> record, UserChange change, Done& at_once) {
   const Result<uint64_t> number = log_->append(record);
   if (!number.ok()) {
     release_items(change);
@@ -560,25 +533,12 @@ Status PersonalModel::append(std::span<const std::byte> record, Change change, D
   change.number = *number;
   if (options_.durability_is_async) at_once = std::exchange(change.done, nullptr);
   if (memory_ != nullptr) memory_->pin(change.user, change.observations.size());
-  Waiting& waiting = waiting_users_[change.user];
-  ++waiting.changes;
-  waiting.observations += change.observations.size();
-  if (!change.observations.empty() && !waiting.is_new && users_.observations(change.user).empty()) {
-    waiting.is_new = true;
-    ++new_users_;
-  }
-  waiting_.push_back(std::move(change));
+  const bool is_known = !users_.observations(change.user).empty();
+  waiting_.push(std::move(change), is_known);
   return Status();
 }
 
-void PersonalModel::end_waiting(const Change& change) {
-  Waiting& waiting = *waiting_users_.find(change.user);
-  waiting.observations -= change.observations.size();
-  if (std::exchange(waiting.is_new, false)) --new_users_;
-  if (--waiting.changes == 0) waiting_users_.erase(change.user);
-}
-
-void PersonalModel::apply(const Change& change, bool is_live) {
+void PersonalModel::apply(const UserChange& change, bool is_live) {
   last_number_ = change.number;
   observations_since_snapshot_ += std::max<size_t>(1, change.observations.size());
   if (change.forgets) {
@@ -647,140 +607,17 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
   std::vector<Done> answers;
   std::unique_lock lock(mutex_);
   while (!waiting_.empty() && waiting_.front().number <= last) {
-    if (status.ok()) apply(waiting_.front(), true);
-    release_items(waiting_.front());
-    end_waiting(waiting_.front());
-    if (memory_ != nullptr) memory_->unpin(waiting_.front().user, waiting_.front().observations.size());
-    if (waiting_.front().done) answers.push_back(std::move(waiting_.front().done));
-    waiting_.pop_front();
+    UserChange change = waiting_.pop();
+    if (status.ok()) apply(change, true);
+    release_items(change);
+    if (memory_ != nullptr) memory_->unpin(change.user, change.observations.size());
+    if (change.done) answers.push_back(std::move(change.done));
   }
   const bool is_due = observations_since_snapshot_ >= options_.observations_per_snapshot;
   if (is_due) observations_since_snapshot_ = 0;
   lock.unlock();
   for (const Done& answer : answers) answer(status);
   if (is_due) log_->request_snapshot();
-}
-
-bool PersonalModel::on_begin(const LogContents& contents) {
-  if (memory_ == nullptr) return true;
-  const Result<std::optional<UserNote>> begun = memory_->begin(contents);
-  open_status_ = begun.status();
-  const std::optional<UserNote> note = begun.ok() ? *begun : std::nullopt;
-  const bool has_weights = note && note->fingerprint == weights_->fingerprint();
-  memory_->serve(*weights_, has_weights ? std::optional(note->table) : std::nullopt);
-  if (!note) return true;
-  if (has_weights) weights_->restore_mean(note->mean);
-  stored_number_ = last_number_ = note->number;
-  pool_.assign(note->pool.begin(), note->pool.end());
-  counts_items_ = note->counts_items;
-  return counts_items_;  // they are in the snapshot
-}
-
-Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
-  FOLIOT_RETURN_IF_ERROR(open_status_);
-  if (std::optional<KnownItem> item = decode_item(piece)) {
-    known_items_.keep(item->item, std::move(item->input));
-    return Status();
-  }
-  if (stored_number_) return Status();
-  std::optional<StoredUser> stored = decode_user(piece, weights_->fingerprint());
-  if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(stored->user.id, lock));
-  const std::optional<uint32_t> place = users_.restore(std::move(stored->user));
-  if (!place) return Status();
-  const ObservationTable::User& user = users_.user(*place);
-  for (size_t i = 0; i < user.observations.size(); ++i) {
-    if (user.observations[i].is_of_pool()) add_to_pool(user, i);
-  }
-  if (!stored->weights.empty()) weights_->restore(*place, std::move(stored->weights));
-  if (memory_ == nullptr) return Status();
-  memory_->on_changed(*place);
-  return memory_->make_room(lock);
-}
-
-Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> record) {
-  FOLIOT_RETURN_IF_ERROR(open_status_);
-  std::optional<UserRecord> decoded = decode_record(record);
-  if (!decoded) {
-    return Status::internal(fmt::format("record {} is of another format; use the version that wrote it", number));
-  }
-  if (number <= stored_number_.value_or(0)) {
-    for (KnownItem& item : decoded->items) known_items_.keep(item.item, std::move(item.input));
-    observations_since_snapshot_ += std::max<size_t>(1, decoded->observations.size());
-    return Status();
-  }
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(decoded->user, lock));
-  apply({.number = number,
-         .user = decoded->user,
-         .forgets = decoded->observations.empty() && !decoded->generation,
-         .generation = decoded->generation,
-         .observations = std::move(decoded->observations),
-         .items = std::move(decoded->items)},
-        false);
-  return memory_ == nullptr ? Status() : memory_->make_room(lock);
-}
-
-void PersonalModel::on_snapshot_begin() {
-  const std::lock_guard lock(mutex_);
-  next_place_ = next_item_ = 0;
-  stored_pieces_.clear();
-  if (memory_ != nullptr) next_stored_ = memory_->begin_pass();
-}
-
-Result<bool> PersonalModel::next_piece(std::vector<std::byte>& piece) {
-  std::unique_lock lock(mutex_);
-  // One that comes meanwhile may have a place that was passed: the records after the snapshot's number have it.
-  while (next_item_ < known_items_.places()) {
-    const std::optional<KnownItem> item = known_items_.at(next_item_++);
-    if (!item) continue;
-    encode_item(*item, piece);
-    return true;
-  }
-  while (next_place_ < users_.places()) {
-    const auto place = static_cast<uint32_t>(next_place_++);
-    const ObservationTable::User& user = users_.user(place);
-    if (!user.is_used) continue;
-    if (memory_ != nullptr) memory_->visit(place, next_stored_);
-    const std::span<const float> weights =
-        user.observations.empty() ? std::span<const float>() : weights_->weights(user.id);
-    encode_user(user, weights, weights_->fingerprint(), piece);
-    return true;
-  }
-  while (memory_ != nullptr && stored_pieces_.empty() && !next_stored_.is_at_end) {
-    FOLIOT_RETURN_IF_ERROR(read_stored_pieces(lock));
-  }
-  if (stored_pieces_.empty()) return false;
-  piece = std::move(stored_pieces_.front());
-  stored_pieces_.pop_front();
-  return true;
-}
-
-// Weights that are not of all observations are left out: they are brought up to date when they are read.
-Status PersonalModel::read_stored_pieces(std::unique_lock<std::mutex>& lock) {
-  FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned,
-                          memory_->scan(next_stored_, SIZE_MAX, kScannedBytes, lock));
-  const auto add = [this](const ObservationTable::User& user, const KeptWeights& kept) {
-    const bool is_settled = kept.settled == user.observations.size();
-    encode_user(user, is_settled ? std::span(kept.weights) : std::span<const float>(), weights_->fingerprint(),
-                stored_pieces_.emplace_back());
-  };
-  for (const uint32_t place : scanned.places) add(users_.user(place), weights_->kept(place));
-  for (const UserStore::Value& bytes : scanned.away) {
-    std::optional<UserValue> value = decode_value(bytes.bytes);
-    if (!value) return wrong_value();
-    const auto of = std::ranges::find(value->tables, memory_->table(), &UserValue::OfTable::table);
-    add(value->user, of == value->tables.end() ? KeptWeights() : of->kept);
-  }
-  return Status();
-}
-
-void PersonalModel::on_snapshot_end(uint64_t, const Status& status) {
-  const std::lock_guard lock(mutex_);
-  if (!status.ok()) return;
-  ++snapshots_;
-  if (memory_ != nullptr) memory_->request_purge();
 }
 
 size_t PersonalModel::users() {

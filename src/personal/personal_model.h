@@ -55,6 +55,7 @@
 #include "personal/top_k.h"
 #include "personal/user_memory.h"
 #include "personal/user_records.h"
+#include "personal/waiting_changes.h"
 #include "personal/weight_table.h"
 #include "store/record_log.h"
 #include "store/storage.h"
@@ -203,25 +204,6 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   uint64_t snapshots();
 
  private:
-  // Waits for the disk.
-  struct Change {
-    uint64_t number = 0;
-    uint64_t user = 0;
-    bool forgets = false;
-    std::optional<uint64_t> generation{};  // of a copy; nullopt: the one that the user has
-    std::vector<UserObservation> observations{};
-    Done done{};
-    std::vector<uint64_t> claims{};  // of items
-    std::vector<KnownItem> items{};  // those of them that are new
-    std::vector<float> features{};   // of these, by this:
-    std::shared_ptr<ComputedItems> by{};
-  };
-  // Of one user.
-  struct Waiting {
-    size_t changes = 0;
-    size_t observations = 0;
-    bool is_new = false;  // none of its observations is on disk yet
-  };
   // Losses since a version is served.
   struct Losses {
     RunningLoss overall{};
@@ -244,8 +226,8 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   Ranking rank(uint64_t user, size_t k);
   TopK rank(uint64_t user, Ranking ranking, const ItemRows& rows, const std::vector<size_t>* candidates, size_t k);
   // Of the items of a call. REQUIRES: mutex_ is held, as below.
-  Status claim_items(const ComputedRows& rows, std::span<const size_t> places, Change& change);
-  void release_items(const Change& change);
+  Status claim_items(const ComputedRows& rows, std::span<const size_t> places, UserChange& change);
+  void release_items(const UserChange& change);
   Status count_items(std::unique_lock<std::mutex>& lock);
   void stop_using(std::span<const UserObservation> observations);
   void drop_features();
@@ -260,19 +242,21 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     return memory_ == nullptr || (memory_->is_known(user) && !memory_->is_over());
   }
   size_t count_users() const { return memory_ == nullptr ? users_.users() : memory_->users(); }
-  // Carries out the step now, or when the user is known (user_memory.h), and then `done` gets its error, and the error
-  // why it never is, after `refused()`. What the step puts into `at_once` is called when the mutex is free.
-  Status with_user(uint64_t user, bool now, const Done& done, std::function<Status(Done& at_once)> step,
-                   const std::function<void()>& refused, std::unique_lock<std::mutex>& lock);
-  Status check_limits(const Change& change) const;
-  Status submit(Change change, uint64_t query, std::unique_lock<std::mutex>& lock);
-  Status record(Change change, uint64_t query, Done& at_once);
-  Status append(std::span<const std::byte> record, Change change, Done& at_once);
-  void end_waiting(const Change& change);
+  // A step of a change; what it puts into `at_once` is called when the mutex is free.
+  using Step = std::function<Status(Done& at_once)>;
+  static Status carry_out(const Step& step, std::unique_lock<std::mutex>& lock);
+  // Carries it out when the user is known (user_memory.h). Then `done` gets its error, or, after `refused()`, why it
+  // never is.
+  Status carry_out_later(
+      uint64_t user, const Done& done, Step step, std::function<void()> refused = [] {});
+  Status check_limits(const UserChange& change) const;
+  Status submit(UserChange change, uint64_t query, std::unique_lock<std::mutex>& lock);
+  Status record(UserChange change, uint64_t query, Done& at_once);
+  Status append(std::span<const std::byte> record, UserChange change, Done& at_once);
   UserDigest digest_at(const ObservationTable::User& user) const;
   // With what is on its way to the disk.
   uint64_t last_generation(uint64_t user) const;
-  void apply(const Change& change, bool is_live);
+  void apply(const UserChange& change, bool is_live);
   void record_loss(uint32_t place, size_t index);
   void add_to_pool(const ObservationTable::User& user, size_t index);
   Status take(PersonalVersion version, PoolCheck check);
@@ -312,9 +296,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   DrawnPlaces drawn_;
   std::deque<PoolPlace> pool_;
   uint64_t last_number_ = 0;  // of the records that count
-  std::deque<Change> waiting_;
-  FlatMap<uint64_t, Waiting> waiting_users_;
-  size_t new_users_ = 0;  // of these
+  WaitingChanges waiting_;
   uint64_t observations_since_snapshot_ = 0;
   uint64_t snapshots_ = 0;
   size_t next_place_ = 0;

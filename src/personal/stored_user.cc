@@ -47,9 +47,10 @@ std::vector<std::byte> encode_value(const UserValue& value) {
   return bytes;
 }
 
-std::optional<UserValue> decode_value(std::span<const std::byte> bytes) {
+Result<UserValue> decode_value(uint64_t user, std::span<const std::byte> bytes) {
+  const Status other = Status::internal("a value in the store of users is of another format");
   RecordReader reader(bytes);
-  if (reader.get<uint32_t>() != kValueFormat) return std::nullopt;
+  if (reader.get<uint32_t>() != kValueFormat) return other;
   UserValue value;
   value.user.id = reader.get<uint64_t>();
   value.user.first_number = reader.get<uint64_t>();
@@ -64,7 +65,8 @@ std::optional<UserValue> decode_value(std::span<const std::byte> bytes) {
     of.kept = get_weights(reader);
     value.tables.push_back(std::move(of));
   }
-  return reader.is_at_end() ? std::optional(std::move(value)) : std::nullopt;
+  if (!reader.is_at_end() || value.user.id != user) return other;
+  return value;
 }
 
 std::vector<std::byte> encode_note(const UserNote& note) {

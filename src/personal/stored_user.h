@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/status.h"
 #include "personal/kept_weights.h"
 #include "personal/observation_table.h"
 #include "personal/running_mean.h"
@@ -27,8 +28,8 @@ struct UserValue {
 };
 
 std::vector<std::byte> encode_value(const UserValue& value);
-// nullopt: it is none.
-std::optional<UserValue> decode_value(std::span<const std::byte> bytes);
+// Errors: kInternal: it is no value of that user.
+Result<UserValue> decode_value(uint64_t user, std::span<const std::byte> bytes);
 
 // Written when the model is closed, and erased when it is opened again: with it, all values and the log say the same.
 struct UserNote {

@@ -292,25 +292,27 @@ Result<bool> UserMemory::fetch(uint64_t user, std::unique_lock<std::mutex>& lock
   bool has_value = false;
   if (status.ok() && !is_here(user)) {
     lock.unlock();
-    Result<std::optional<UserStore::Bytes>> bytes = store_->get(user);
-    std::optional<UserValue> value;
-    if (bytes.ok() && *bytes) {
-      value = decode_value(**bytes);
-      if (!value || value->user.id != user) bytes = Status::internal("its value is of another format");
-    }
+    Result<std::optional<UserValue>> value = read_value(user);
     lock.lock();
     ++misses_;
-    if (!bytes.ok()) {
-      status = on_read(bytes.status());
-    } else if (value) {
+    if (!value.ok()) {
+      status = on_read(value.status());
+    } else if (*value) {
       has_value = true;
-      insert(*std::move(value));
+      insert(**std::move(value));
     }
   }
   if (is_crowded()) wake();
   end_fetch(user, status, lock);
   if (!status.ok()) return status;
   return has_value;
+}
+
+Result<std::optional<UserValue>> UserMemory::read_value(uint64_t user) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::optional<UserStore::Bytes> bytes, store_->get(user));
+  if (!bytes) return std::optional<UserValue>();
+  FOLIOT_ASSIGN_OR_RETURN(UserValue value, decode_value(user, *bytes));
+  return std::optional(std::move(value));
 }
 
 void UserMemory::end_fetch(uint64_t user, const Status& status, std::unique_lock<std::mutex>& lock) {
@@ -449,44 +451,54 @@ void UserMemory::end_write(const Batch& batch, const Status& status) {
 
 // ---- All users
 
-Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t count, size_t bytes_max,
-                                             std::unique_lock<std::mutex>& lock) {
+Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t count, std::unique_lock<std::mutex>& lock,
+                                             size_t bytes_max) {
   begin_writing(lock);  // what is read stays so
   lock.unlock();
-  Result<std::vector<UserStore::Value>> values = store_->scan(cursor.after, bytes_max);
+  Result<std::vector<UserValue>> values = read_values(cursor.after, count, bytes_max);
   lock.lock();
   end_writing();
   if (!values.ok()) return on_read(values.status());
   cursor.is_at_end = values->empty();
-  values->resize(std::min(values->size(), count));
-  if (!values->empty()) cursor.after = values->back().user;
+  if (!values->empty()) cursor.after = values->back().user.id;
   Scanned scanned;
-  for (UserStore::Value& value : *values) {
-    if (const std::optional<uint32_t> index = users_.find(value.user)) {
+  for (UserValue& value : *values) {
+    if (const std::optional<uint32_t> index = users_.find(value.user.id)) {
       if (std::exchange(place(*index).pass, cursor.pass) != cursor.pass) scanned.places.push_back(*index);
-    } else if (erased_.find(value.user) == nullptr) {
+    } else if (erased_.find(value.user.id) == nullptr) {
       scanned.away.push_back(std::move(value));
     }
   }
   return scanned;
 }
 
+Result<std::vector<UserValue>> UserMemory::read_values(std::optional<uint64_t> after, size_t count, size_t bytes_max) {
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<UserStore::Value> values, store_->scan(after, bytes_max));
+  values.resize(std::min(values.size(), count));
+  std::vector<UserValue> decoded;
+  decoded.reserve(values.size());
+  for (const UserStore::Value& value : values) {
+    FOLIOT_ASSIGN_OR_RETURN(decoded.emplace_back(), decode_value(value.user, value.bytes));
+  }
+  return decoded;
+}
+
 // A user that is being read at this moment is left out: its weights are made when they are read.
 Status UserMemory::prepare_next(std::unique_lock<std::mutex>& lock) {
   Cursor cursor = begin_pass();
   while (!cursor.is_at_end) {
-    FOLIOT_ASSIGN_OR_RETURN(Scanned scanned, scan(cursor, SIZE_MAX, kPreparedBytes, lock));
-    std::vector<UserStore::Value> values = std::move(scanned.away);
-    std::erase_if(values, [this](const UserStore::Value& value) { return fetches_.contains(value.user); });
-    for (const UserStore::Value& value : values) fetches_[value.user].is_begun = true;
+    FOLIOT_ASSIGN_OR_RETURN(Scanned scanned, scan(cursor, SIZE_MAX, lock, kPreparedBytes));
+    std::vector<UserValue> values = std::move(scanned.away);
+    std::erase_if(values, [this](const UserValue& value) { return fetches_.contains(value.user.id); });
+    for (const UserValue& value : values) fetches_[value.user.id].is_begun = true;
     const Status status = prepare_values(values, lock);
-    for (const UserStore::Value& value : values) {
-      Fetch& held = fetches_.at(value.user);
+    for (const UserValue& value : values) {
+      Fetch& held = fetches_.at(value.user.id);
       held.is_begun = false;
       if (held.steps.empty()) {
-        fetches_.erase(value.user);
+        fetches_.erase(value.user.id);
       } else {
-        queue_.push_back(value.user);
+        queue_.push_back(value.user.id);
         wake();
       }
     }
@@ -496,27 +508,23 @@ Status UserMemory::prepare_next(std::unique_lock<std::mutex>& lock) {
   return Status();
 }
 
-Status UserMemory::prepare_values(const std::vector<UserStore::Value>& values, std::unique_lock<std::mutex>& lock) {
+Status UserMemory::prepare_values(std::span<UserValue> values, std::unique_lock<std::mutex>& lock) {
   const Table next = next_;
   const uint64_t served = served_.number;
   const std::vector<float> prior = next.table->mean();
   lock.unlock();
   std::vector<UserStore::Write> writes;
   std::vector<std::vector<float>> weights;
-  bool is_damaged = false;
-  for (const UserStore::Value& bytes : values) {
-    std::optional<UserValue> value = decode_value(bytes.bytes);
-    is_damaged = is_damaged || !value;
-    if (!value || value->user.observations.empty()) continue;
-    WeightTable::Prepared prepared = next.table->prepare(value->user, prior, false);
-    std::erase_if(value->tables, [served](const UserValue::OfTable& of) { return of.table != served; });
+  for (UserValue& value : values) {
+    if (value.user.observations.empty()) continue;
+    WeightTable::Prepared prepared = next.table->prepare(value.user, prior, false);
+    std::erase_if(value.tables, [served](const UserValue::OfTable& of) { return of.table != served; });
     weights.push_back(prepared.weights);
-    value->tables.push_back(
+    value.tables.push_back(
         {next.number, start_, {.settled = prepared.settled, .weights = std::move(prepared.weights)}});
-    writes.push_back({bytes.user, encode_value(*value)});
+    writes.push_back({value.user.id, encode_value(value)});
   }
   lock.lock();
-  if (is_damaged) return on_read(Status::internal("a value is of another format"));
   begin_writing(lock);
   lock.unlock();
   const Status status = writes.empty() ? Status() : store_->write(writes);

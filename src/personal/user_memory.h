@@ -63,8 +63,8 @@ class UserMemory {
     bool is_at_end = false;
   };
   struct Scanned {
-    std::vector<UserStore::Value> away{};  // of users that are in the store alone
-    std::vector<uint32_t> places{};        // of users in memory that the pass has not visited
+    std::vector<UserValue> away{};   // of users that are in the store alone
+    std::vector<uint32_t> places{};  // of users in memory that the pass has not visited
   };
   struct Statistics {
     uint64_t in_memory = 0;
@@ -129,9 +129,11 @@ class UserMemory {
   // is one all the time: if it has left its place before that was visited, it has a value.
   Cursor begin_pass() { return {.pass = ++passes_}; }
   void visit(uint32_t index, const Cursor& cursor) { place(index).pass = cursor.pass; }
-  // Users from the cursor on, as they are when it returns, so many with so many bytes at most; it may be none. Errors:
-  // kUnavailable.
-  Result<Scanned> scan(Cursor& cursor, size_t count, size_t bytes_max, std::unique_lock<std::mutex>& lock);
+  // Users from the cursor on, as they are when it returns, so many with so many bytes at most; it may be none. No
+  // thread writes to the store meanwhile. Errors: kUnavailable.
+  static constexpr size_t kScannedBytes = 256 << 10;
+  Result<Scanned> scan(Cursor& cursor, size_t count, std::unique_lock<std::mutex>& lock,
+                       size_t bytes_max = kScannedBytes);
   // Makes the weights of all users that are in the store alone by the next table. Errors: kUnavailable.
   Status prepare_next(std::unique_lock<std::mutex>& lock);
   Statistics statistics() const;
@@ -211,7 +213,10 @@ class UserMemory {
   void begin_writing(std::unique_lock<std::mutex>& lock);
   void end_writing();
   Status on_read(const Status& status);
-  Status prepare_values(const std::vector<UserStore::Value>& values, std::unique_lock<std::mutex>& lock);
+  // Without the lock.
+  Result<std::optional<UserValue>> read_value(uint64_t user);
+  Result<std::vector<UserValue>> read_values(std::optional<uint64_t> after, size_t count, size_t bytes_max);
+  Status prepare_values(std::span<UserValue> values, std::unique_lock<std::mutex>& lock);
   void run();
   void run_purges();
   void purge(std::unique_lock<std::mutex>& lock);
