@@ -416,5 +416,5 @@ def test_a_batch_size_beyond_the_limit_is_named(serve, repository):
     write_container(repository / "code", MODEL.replace("batch_size_max=8", "batch_size_max=300") % "pass")
     server = serve(repository, **OPTIONS)
     reasons = {entry["name"]: entry["reason"] for entry in server.post("/v2/repository/index", {})[1]}
-    assert "'batch_size_max' must be a whole number from 1 to 256, and is 257" in reasons["toml"]
+    assert "'batch_size_max' must be a whole number from 1 to 256, not 257" in reasons["toml"]
     assert "'batch_size_max' is 300; 1 to 256 are allowed" in reasons["code"]
