@@ -157,6 +157,11 @@ void JobRunner::keep_changes() {
 Result<Job> JobRunner::add_job(const JobRequest& request) {
   const auto kind = kinds_.find(request.kind);
   if (kind == kinds_.end()) {
+    const auto other = options_.elsewhere.find(request.kind);
+    if (other != options_.elsewhere.end()) {
+      return Status::invalid_argument(
+          fmt::format("jobs of kind '{}' do not run here: {}", other->first, other->second));
+    }
     std::vector<std::string_view> names;
     for (const auto& [name, known] : kinds_) names.emplace_back(name);
     return Status::invalid_argument(

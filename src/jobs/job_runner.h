@@ -45,6 +45,8 @@ struct JobRunnerOptions {
   std::function<TimePoint()> now;
   // Of no two jobs the same, and not to be guessed.
   std::function<std::string()> make_id;
+  // Kinds of job that other servers run, and what to do instead of asking this one.
+  std::map<std::string, std::string, std::less<>> elsewhere{};
   // A line for operators: what cannot be kept or notified. From any thread.
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};
 };

@@ -126,6 +126,7 @@ class JobRunnerTest : public testing::Test {
                              .store_retry = Duration::milliseconds(1),
                              .now = [this] { return TimePoint() + Duration::milliseconds(++milliseconds_); },
                              .make_id = [this] { return fmt::format("job{}", ++ids_); },
+                             .elsewhere = {{"far", "ask the far one"}},
                              .on_failure =
                                  [this](const std::string& line) {
                                    const std::lock_guard lock(mutex_);
@@ -221,6 +222,8 @@ TEST_F(JobRunnerTest, WhatAKindRefusesIsNotKept) {
   const Result<Job> wrong = submit({.kind = "stepped", .request = R"({"wrong":true})"});
   EXPECT_EQ(wrong.status().message(), "'wrong' is wrong");
   EXPECT_THAT(submit({.kind = "other", .request = "{}"}).status().message(), HasSubstr("there are: stepped"));
+  EXPECT_EQ(submit({.kind = "far", .request = "{}"}).status().message(),
+            "jobs of kind 'far' do not run here: ask the far one");
   EXPECT_THAT(runner_->list(), testing::IsEmpty());
   EXPECT_THAT(kept(), testing::IsEmpty());
 }

@@ -132,31 +132,44 @@ class HeldUserStore : public SimulatedUserStore {
   std::latch released_{1};
 };
 
+// Of observations that may wait.
+class Answers {
+ public:
+  void observe(PersonalModel& model, uint64_t user, const std::vector<UserObservation>& observations) {
+    const Status status = model.observe(user, observations, [this](const Status& answer) {
+      recorded_ += answer.ok() ? 1 : 0;
+      ++answered_;
+    });
+    accepted_ += status.ok() ? 1 : 0;
+  }
+  bool are_due() const { return answered_ < accepted_; }
+  uint64_t recorded() const { return recorded_; }
+
+ private:
+  uint64_t accepted_ = 0;
+  std::atomic<uint64_t> answered_ = 0;
+  std::atomic<uint64_t> recorded_ = 0;
+};
+
 // All at once, of many times the users that fit into memory.
 TEST_F(StoreFaultsTest, ObservationsWaitWhileMemoryIsFull) {
   constexpr uint64_t kManyUsers = 2000;
   const auto store = std::make_shared<HeldUserStore>();
   Movies movies(items_, few(), store);
   ASSERT_TRUE(movies.open().ok());
-  std::atomic<uint64_t> answered = 0;
-  std::atomic<uint64_t> recorded = 0;
-  const auto count = [&](const Status& status) {
-    recorded += status.ok() ? 1 : 0;
-    ++answered;
-  };
-  uint64_t accepted = 0;
+  Answers answers;
   uint64_t most = 0;
   const auto look = [&] { most = std::max(most, movies.model().memory()->bytes); };
   for (const uint64_t id : {1, 2, 3}) {
     if (id == 3) store->release();
     for (uint64_t user = 0; user < kManyUsers; ++user) {
-      accepted += movies.model().observe(user, std::vector<UserObservation>{{id, 10, 2}}, count).ok() ? 1 : 0;
+      answers.observe(movies.model(), user, {{id, 10, 2}});
       look();
     }
   }
-  while (answered < accepted) look();
+  while (answers.are_due()) look();
   EXPECT_LT(most, 30'000u) << "the limit, and the observations that waited for the log";
-  EXPECT_EQ(recorded, 3 * kManyUsers);
+  EXPECT_EQ(answers.recorded(), 3 * kManyUsers);
   EXPECT_EQ(movies.model().users(), kManyUsers);
   for (uint64_t user = 0; user < kManyUsers; ++user) {
     const std::vector<UserObservation> all = movies.model().observations(user);
@@ -173,28 +186,22 @@ TEST_F(StoreFaultsTest, ObservationsOfUsersInMemoryWaitAsWell) {
   const auto store = std::make_shared<HeldUserStore>();
   Movies movies(items_, few(), store);
   ASSERT_TRUE(movies.open().ok());
-  std::atomic<uint64_t> recorded = 0;
-  std::atomic<uint64_t> answered = 0;
-  const auto count = [&](const Status& status) {
-    recorded += status.ok() ? 1 : 0;
-    ++answered;
-  };
   fill(movies.model(), kFewUsers);  // with one observation, of id 1
-  uint64_t accepted = 0;
+  Answers answers;
   uint64_t most = 0;
   for (uint64_t batch = 0; batch < kBatches; ++batch) {
     for (uint64_t user = 0; user < kFewUsers; ++user) {
       std::vector<UserObservation> some;
       for (uint64_t id = 0; id < 100; ++id) some.push_back({2 + 100 * batch + id, 10, 2});
-      accepted += movies.model().observe(user, some, count).ok() ? 1 : 0;
-      for (int i = 0; i < kLooks && answered < accepted; ++i) most = std::max(most, movies.model().memory()->bytes);
+      answers.observe(movies.model(), user, some);
+      for (int i = 0; i < kLooks && answers.are_due(); ++i) most = std::max(most, movies.model().memory()->bytes);
     }
   }
-  EXPECT_LT(answered, accepted) << "they wait";
+  EXPECT_TRUE(answers.are_due());
   EXPECT_LT(most, 40'000u);
   store->release();
-  while (answered < accepted) ::sched_yield();
-  EXPECT_EQ(recorded, kBatches * kFewUsers);
+  while (answers.are_due()) ::sched_yield();
+  EXPECT_EQ(answers.recorded(), kBatches * kFewUsers);
   for (uint64_t user = 0; user < kFewUsers; ++user) {
     const std::vector<UserObservation> all = movies.model().observations(user);
     ASSERT_EQ(all.size(), 1 + 100 * kBatches);

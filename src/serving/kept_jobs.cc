@@ -29,12 +29,17 @@ Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options,
     FOLIOT_ASSIGN_OR_RETURN(jobs->webhooks_, HttpWebhookSender::make(options.webhooks));
   }
   FOLIOT_ASSIGN_OR_RETURN(auto store, SqliteJobStore::open(jobs->folder_.own() / "jobs.sqlite"));
-  FOLIOT_ASSIGN_OR_RETURN(jobs->runner_,
-                          JobRunner::open({.running_max = options.running_max,
-                                           .now = wall_now,
-                                           .make_id = random_job_id,
-                                           .on_failure = std::move(on_failure)},
-                                          std::move(store), jobs->webhooks_ ? &*jobs->webhooks_ : nullptr));
+  JobRunnerOptions of_runner{.running_max = options.running_max,
+                             .now = wall_now,
+                             .make_id = random_job_id,
+                             .on_failure = std::move(on_failure)};
+  if (variants == nullptr) {
+    of_runner.elsewhere.emplace(kRegistrationKind,
+                                "register the network at a server of its own, `foliot serve REPOSITORY --jobs FOLDER`, "
+                                "and give its repository to the workers");
+  }
+  FOLIOT_ASSIGN_OR_RETURN(jobs->runner_, JobRunner::open(std::move(of_runner), std::move(store),
+                                                         jobs->webhooks_ ? &*jobs->webhooks_ : nullptr));
   if (variants != nullptr) RegistrationJobs::remove_old_drafts(jobs->runner_->list(), *variants);
   return jobs;
 }
