@@ -109,7 +109,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     size_t observations_per_user_max = 4096;
     size_t users_max = 10'000'000;
     uint64_t observations_per_snapshot = 1'000'000;
-    Duration snapshot_after = Duration::seconds(24 * 60 * 60);  // what was forgotten leaves the disk by then
+    Duration snapshot_after = Duration::seconds(int64_t{24} * 60 * 60);  // what was forgotten leaves the disk by then
     RetrainLimits retrain{};
     GroupCommit::Limits log{};
     uint64_t lists_bytes_max = 16 << 20;            // of the best of all items, where exploration draws no weights

@@ -416,7 +416,7 @@ UserMemory::Batch UserMemory::collect() {
 Status UserMemory::write(const Batch& batch, std::unique_lock<std::mutex>& lock) {
   if (batch.writes.empty()) return Status();
   lock.unlock();
-  const Status status = store_->write(batch.writes);
+  Status status = store_->write(batch.writes);
   lock.lock();
   end_write(batch, status);
   return status;
