@@ -94,7 +94,10 @@ void TomlReader::text(std::string_view key, std::optional<std::string>& to) {
 void TomlReader::texts(std::string_view key, std::vector<std::string>& to) {
   const toml::node* node = take(key);
   if (node == nullptr) return;
-  if (node->is_string()) return text(key, to.emplace_back());
+  if (node->is_string()) {
+    to.assign(1, "");
+    return text(key, to.front());
+  }
   const auto* array = node->as_array();
   if (array == nullptr || array->empty()) return fail_value(key, "must be a text or a list of texts");
   to.clear();

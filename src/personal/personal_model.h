@@ -39,7 +39,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/flat_map.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "core/user_digest.h"

@@ -51,6 +51,12 @@ TEST_F(ModelConfigTest, ABatchMayHaveSeveralNames) {
   const auto config = read("batch_dimension = [\"s10\", \"s86\"]");
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_THAT(config->compile.batch_dimensions, ElementsAre("s10", "s86"));
+  ModelConfig defaults;
+  defaults.compile.batch_dimensions = {"n", "m"};
+  std::ofstream(file_) << "batch_dimension = \"s\"";
+  const auto replaced = read_model_config(file_, defaults);
+  ASSERT_TRUE(replaced.ok()) << replaced.status().message();
+  EXPECT_THAT(replaced->compile.batch_dimensions, ElementsAre("s"));
   expect_error("batch_dimension = []", "1", "must be a text or a list of texts, not []");
   expect_error("batch_dimension = [\"a\", 1]", "1", "must be a text or a list of texts, not ['a', 1]");
 }
