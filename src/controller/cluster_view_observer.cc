@@ -28,7 +28,7 @@ void ClusterViewObserver::on_model(const ModelInfo& model) {
 }
 
 void ClusterViewObserver::on_request(const Request& request, TimePoint now) {
-  on_time(now);
+  if (!counts(now)) return;
   ModelView* const model = view_of(request.model);
   if (model == nullptr) return;
   ++model->arrivals;
@@ -38,15 +38,15 @@ void ClusterViewObserver::on_request(const Request& request, TimePoint now) {
 }
 
 void ClusterViewObserver::on_action(const Action& action, TimePoint now) {
-  on_time(now);
+  if (!counts(now)) return;
   for (const BatchRows::Row& row : action.rows) {
     if (Open* const open = open_.find(row.request)) set_queued(*open, false);
   }
 }
 
 void ClusterViewObserver::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
-  on_time(now);
   measured_.insert(action.model.value());
+  if (!counts(now)) return;
   if (action.type != ActionType::kInfer) return;
   if (outcome.done()) {
     const uint16_t kind = cluster_.device(action.device).kind().value();
@@ -61,7 +61,7 @@ void ClusterViewObserver::on_outcome(const Action& action, const Outcome& outcom
 }
 
 void ClusterViewObserver::on_completion(const Completion& completion, TimePoint now) {
-  on_time(now);
+  if (!counts(now)) return;
   Open* const open = open_.find(completion.id);
   if (open == nullptr) return;
   set_queued(*open, false);
@@ -72,8 +72,25 @@ void ClusterViewObserver::on_completion(const Completion& completion, TimePoint 
 
 // ---- Views ----
 
-void ClusterViewObserver::on_time(TimePoint now) {
-  if (now - last_ < interval_ || !sink_.wants_view()) return;
+void ClusterViewObserver::on_time(TimePoint now) { static_cast<void>(counts(now)); }
+
+bool ClusterViewObserver::counts(TimePoint now) {
+  if (sink_.wants_view() != wanted_) {
+    wanted_ = !wanted_;
+    // What is open is not followed meanwhile.
+    open_.clear();
+    for (uint32_t id = 0; id < view_.models.size(); ++id) {
+      view_.models[id].queued = {};
+      arrivals_before_[id] = view_.models[id].arrivals;
+    }
+    std::ranges::fill(busy_, Duration());
+    last_ = now;
+  }
+  if (wanted_ && now - last_ >= interval_) make_view(now);
+  return wanted_;
+}
+
+void ClusterViewObserver::make_view(TimePoint now) {
   view_.at = now;
   view_.interval = now - last_;
   last_ = now;

@@ -1,6 +1,7 @@
 // ClusterViewObserver: makes a ClusterView of what the controller does, every interval.
 //
-// An event counts at a cost that does not depend on how much there is, and allocates nothing
+// Events count while the sink wants views, the first of which comes an interval after it began
+// to. One counts at a cost that does not depend on how much there is, and allocates nothing
 // once tables have grown to what is in flight. A view costs what has changed, and a pass over
 // models and devices; durations are read again of those models only that ran or were loaded.
 //
@@ -45,6 +46,9 @@ class ClusterViewObserver : public Observer {
     RequestClass request_class = RequestClass::kDeadline;
     bool queued = true;
   };
+  // Whether events count. Begins anew when the sink wants views again.
+  bool counts(TimePoint now);
+  void make_view(TimePoint now);
   ModelView* view_of(ModelId model);
   void set_queued(Open& open, bool queued);
   void look_at_models();
@@ -55,6 +59,7 @@ class ClusterViewObserver : public Observer {
   ClusterViewSink& sink_;
   Duration interval_;
   TimePoint last_;
+  bool wanted_ = true;  // when it was asked last
   ClusterView view_;
   FlatMap<RequestId, Open> open_;          // requests without a completion
   std::vector<uint64_t> arrivals_before_;  // by ModelId: at the last view

@@ -69,15 +69,24 @@ class ClusterViewObserverTest : public ::testing::Test {
   ClusterViewObserver observer_{cluster_, views_, at(0), ms(100)};
 };
 
-TEST_F(ClusterViewObserverTest, MakesViewsWhileTheyAreWanted) {
+TEST_F(ClusterViewObserverTest, CountsWhileViewsAreWanted) {
+  request(1, 0, 50);
   views_.wanted = false;
-  request(1, 0, 150);
+  request(2, 0, 150);
   EXPECT_TRUE(views_.all.empty());
   views_.wanted = true;
-  request(2, 0, 160);
+  request(3, 0, 160);
+  complete(1, Refusal::kNone, 170);
+  complete(2, Refusal::kExpired, 170);
+  observer_.on_time(at(259));
+  EXPECT_TRUE(views_.all.empty()) << "an interval after they were wanted again";
+  observer_.on_time(at(260));
   ASSERT_EQ(views_.all.size(), 1u);
-  EXPECT_EQ(views_.all[0].interval, ms(160)) << "since the last one";
-  EXPECT_EQ(views_.all[0].models[0].arrivals, 1u);
+  EXPECT_EQ(views_.all[0].interval, ms(100));
+  const ModelView& model = views_.all[0].models[0];
+  EXPECT_EQ(model.arrivals, 2u) << "1 and 3";
+  EXPECT_EQ(model.in_time + model.refused, 0u);
+  EXPECT_EQ(queued(0, RequestClass::kDeadline), 1u) << "3";
 }
 
 TEST_F(ClusterViewObserverTest, CountsWhatComesWaitsAndEnds) {
