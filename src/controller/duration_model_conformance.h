@@ -125,6 +125,8 @@ TEST_P(DurationModelConformance, ForgetsADeviceThatIsAnother) {
   EXPECT_EQ(exec(0, 0, 0, 0), ms(31));
   EXPECT_NE(durations_->revision(), revision);
   EXPECT_NE(durations_->revision(ModelId(0)), model_revision);
+  durations_->doubt(ModelId(0), BucketId(0), TimePoint() + Duration::seconds(1));
+  EXPECT_LE(exec(1, 0, 0, 0), ms(10));
 }
 
 TEST_P(DurationModelConformance, ForgetsAModelWhoseIdIsUsedAgain) {
@@ -133,6 +135,8 @@ TEST_P(DurationModelConformance, ForgetsAModelWhoseIdIsUsedAgain) {
   durations_->add_model(model(0), kKinds);
   EXPECT_EQ(exec(1, 0, 0, 0), ms(10));
   EXPECT_EQ(durations_->load(DeviceId(1), ModelId(0)), ms(9));
+  durations_->doubt(ModelId(0), BucketId(0), TimePoint() + Duration::seconds(1));
+  EXPECT_LE(exec(1, 0, 0, 0), ms(10));
 }
 
 TEST_P(DurationModelConformance, KeepsWhatWasRecordedWhenAModelHasMoreBatchSizes) {

@@ -83,7 +83,10 @@ uint32_t RollingDurationModel::group(KindId kind, uint32_t lanes) {
 }
 
 void RollingDurationModel::forget_device(DeviceId device) {
-  places_[device.value()].for_each([this](ModelId, const Place& place) { unused_.push_back(place.profiles); });
+  places_[device.value()].for_each([&](ModelId model, const Place& place) {
+    unused_.push_back(place.profiles);
+    std::erase(measured_on_[model.value()], device);
+  });
   places_[device.value()].clear();
   ++revision_;
 }
@@ -102,15 +105,14 @@ void RollingDurationModel::add_model(const ModelInfo& model, std::span<const Kin
     }
   }
   doubts_.resize(models_);
+  measured_on_.resize(models_);
   if (overlap_ != nullptr) {
     overlapping_.resize(models_);
     overlapping_[id] = overlap_->find(model);
   }
-  for (uint32_t device = 0; device < places_.size(); ++device) {
-    const Place* own = find_own(DeviceId(device), model.id);
-    if (own == nullptr) continue;
-    unused_.push_back(own->profiles);
-    places_[device].erase(model.id);
+  for (const DeviceId device : std::exchange(measured_on_[id], {})) {
+    unused_.push_back(find_own(device, model.id)->profiles);
+    places_[device.value()].erase(model.id);
   }
   ++revision_;
 }
@@ -139,10 +141,9 @@ void RollingDurationModel::extend_group(uint32_t group, ModelId model, const Run
   } else {
     seeds.profiles.extend(larger, groups_[group]);
   }
-  for (uint32_t device = 0; device < places_.size(); ++device) {
-    if (device_groups_[device] != group) continue;
-    Place* own = places_[device].find(model);
-    if (own == nullptr) continue;
+  for (const DeviceId device : measured_on_[model.value()]) {
+    if (device_groups_[device.value()] != group) continue;
+    Place* own = places_[device.value()].find(model);
     measured_[own->profiles].extend(larger, groups_[group]);
     *own = place_at(own->profiles);
   }
@@ -157,6 +158,7 @@ const RollingDurationModel::Place& RollingDurationModel::own(DeviceId device, Mo
   const uint32_t profiles = unused_.back();
   unused_.pop_back();
   measured_[profiles] = seeds(device, model);
+  measured_on_[model.value()].push_back(device);
   return places_[device.value()][model] = place_at(profiles);
 }
 
@@ -250,9 +252,8 @@ void RollingDurationModel::doubt(uint32_t group, ModelId model, BucketId bucket,
       profiles.update_estimates(bucket, groups_[group]);
     };
     doubt_one(seeds.profiles);
-    for (uint32_t device = 0; device < places_.size(); ++device) {
-      const Place* own = find_own(DeviceId(device), model);
-      if (device_groups_[device] == group && own != nullptr) doubt_one(measured_[own->profiles]);
+    for (const DeviceId device : measured_on_[model.value()]) {
+      if (device_groups_[device.value()] == group) doubt_one(measured_[find_own(device, model)->profiles]);
     }
   }
   ++doubts_[model.value()];

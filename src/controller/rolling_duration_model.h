@@ -96,6 +96,7 @@ class RollingDurationModel final : public DurationModel {
     const ModelProfiles& unmeasured = seeds(device, model);
     return {unmeasured.estimates.data() + 1 + unmeasured.position(width_index, bucket), unmeasured.sizes.size()};
   }
+  void prefetch(DeviceId device, ModelId model) const override { places_[device.value()].prefetch(model); }
   void together(std::span<const std::span<const ExecSegment>> groups, std::span<Duration> durations) const override {
     const bool knows_lanes = overlap_ != nullptr && !groups.empty() && !groups[0].empty() &&
                              lanes(groups[0][0].shape.device) == overlap_->lane_count();
@@ -187,11 +188,12 @@ class RollingDurationModel final : public DurationModel {
   const std::shared_ptr<const OverlapPredictor> overlap_;
   std::vector<std::optional<uint32_t>> overlapping_;  // by model: its position in overlap_
   std::vector<Group> groups_;
-  std::vector<uint32_t> device_groups_;          // by device
-  std::vector<std::vector<Seeds>> seeds_;        // by group and model
-  uint32_t models_ = 0;                          // ids are below
-  std::vector<FlatMap<ModelId, Place>> places_;  // by device
-  std::vector<uint64_t> doubts_;                 // by model: how many have counted
+  std::vector<uint32_t> device_groups_;             // by device
+  std::vector<std::vector<Seeds>> seeds_;           // by group and model
+  uint32_t models_ = 0;                             // ids are below
+  std::vector<FlatMap<ModelId, Place>> places_;     // by device
+  std::vector<std::vector<DeviceId>> measured_on_;  // by model: devices of whose places_ it is
+  std::vector<uint64_t> doubts_;                    // by model: how many have counted
   uint64_t revision_ = 0;
   std::vector<ModelProfiles> measured_;
   std::vector<uint32_t> unused_;  // positions in measured_
