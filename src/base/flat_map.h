@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/prefetch.h"
+
 namespace foliot {
 
 template <typename Key, typename Value>
@@ -57,6 +59,9 @@ class FlatMap {
     Slot& slot = slots_[place(key)];
     return slot.used ? &slot.value : nullptr;
   }
+
+  // Begins to bring what find() reads into the processor's caches.
+  void prefetch(Key key) const { foliot::prefetch(&slots_[home(key)]); }
 
   template <typename Visit>
   void for_each(Visit visit) const {

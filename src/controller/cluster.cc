@@ -121,11 +121,13 @@ void Cluster::put_model(std::shared_ptr<const ModelInfo> model, std::span<const 
     held.push_back(0);
     targets_.emplace_back();
     withdrawn_.push_back(false);
+    bucket_counts_.push_back(0);
     first_able_.emplace_back();
     for (Kind& kind : kinds_) resize(kind);
   }
   for (Kind& kind : kinds_) kind.runnables[id] = nullptr;
   for (size_t i = 0; i < kinds.size(); ++i) kinds_[kinds[i].value()].runnables[id] = &model->runnables[i];
+  bucket_counts_[id] = static_cast<uint16_t>(model->buckets.size());
   models[id] = std::move(model);
   apply_target(id);
 }
@@ -152,8 +154,12 @@ void Cluster::count_copies(const DeviceModel& device, bool there) {
 }
 
 uint32_t Cluster::batch_index(DeviceId device, ModelId model, uint32_t batch_size) const {
-  const auto& sizes = runnable(device, model)->batch_sizes;
-  const auto found = std::find(sizes.begin(), sizes.end(), batch_size);
+  const std::span<const uint32_t> allowed = batch_sizes(device, model);
+  if (const auto found = std::ranges::find(allowed, batch_size); found != allowed.end()) {
+    return static_cast<uint32_t>(found - allowed.begin());
+  }
+  const std::vector<uint32_t>& sizes = runnable(device, model)->batch_sizes;
+  const auto found = std::ranges::find(sizes, batch_size);
   FOLIOT_CHECK(found != sizes.end());
   return static_cast<uint32_t>(found - sizes.begin());
 }

@@ -69,6 +69,8 @@ struct Cluster {
     FOLIOT_CHECK(has_model(id));
     return *models[id.value()];
   }
+  // REQUIRES: has_model(id).
+  bool has_bucket(ModelId id, BucketId bucket) const { return bucket.value() < bucket_counts_[id.value()]; }
   // How devices like this one run the model; nullptr: they cannot, and LOAD and INFER are
   // turned down. Holds until the model changes.
   const Runnable* runnable(DeviceId device_id, ModelId model_id) const {
@@ -169,6 +171,7 @@ struct Cluster {
 
   std::vector<Kind> kinds_;                          // by KindId
   std::vector<bool> withdrawn_;                      // by ModelId
+  std::vector<uint16_t> bucket_counts_;              // by ModelId: for each request and batch, ModelInfo is far away
   std::vector<ModelTarget> targets_;                 // by ModelId
   BitSet required_;                                  // models whose target requires a copy
   std::vector<std::optional<DeviceId>> first_able_;  // by ModelId

@@ -328,7 +328,7 @@ void Controller::admit(const Request& asked, TimePoint now) {
   request.sequence = next_sequence_++;
   for (Observer* observer : observers_) observer->on_request(request, now);
   if (draining_) return refuse_new(request, Refusal::kDraining, TimePoint(), now);
-  if (!cluster_.is_offered(request.model) || request.bucket.value() >= cluster_.model(request.model).buckets.size()) {
+  if (!cluster_.is_offered(request.model) || !cluster_.has_bucket(request.model, request.bucket)) {
     return refuse_new(request, Refusal::kUnloaded, TimePoint(), now);
   }
   if (!cluster_.devices.empty() && !cluster_.first_able(request.model)) {
@@ -582,7 +582,7 @@ void Controller::doubt_if_idle(const RequestTable::Entry& refused) {
   for (uint32_t i = 0; i < std::min(devices, kDevicesDoubtedMax); ++i) {
     next_doubted_ = next_doubted_ + 1 < devices ? next_doubted_ + 1 : 0;
     const DeviceModel& device = cluster_.devices[next_doubted_];
-    if (device.residency(request.model) != Residency::kLoaded || device.infers_outstanding() > 0) continue;
+    if (device.infers_outstanding() > 0 || device.residency(request.model) != Residency::kLoaded) continue;
     idle = true;
     // Not what a doubt has made of it.
     const Duration seed = cluster_.runnable(device.id(), request.model)->seed_exec[request.bucket.value()][0];
@@ -616,6 +616,10 @@ void Controller::send(const Action& action) {
 
 void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   const Action action = actions_outstanding_.take(outcome.action);
+  if (action.type == ActionType::kInfer) {
+    cluster_.durations().prefetch(action.device, action.model);
+    for (const BatchRows::Row& row : action.rows) requests_.prefetch(row.request);
+  }
   turn_now_ = now;
   if (outcome.status != OutcomeStatus::kLost) {
     on_message(action.device, now);

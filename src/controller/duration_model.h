@@ -77,6 +77,12 @@ class DurationModel {
   // of anything that changes this.
   virtual std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket,
                                           uint32_t width_index) const = 0;
+  // load(), exec() and execs() of these are about to be asked for: begins to bring what they read into the
+  // processor's caches.
+  virtual void prefetch(DeviceId device, ModelId model) const {
+    static_cast<void>(device);
+    static_cast<void>(model);
+  }
   // From when the segments of a group begin until the last of them ends, of each of some
   // groups (Abacus, section 5). Where nothing is known, as long as one after another.
   virtual void together(std::span<const std::span<const ExecSegment>> groups, std::span<Duration> durations) const {

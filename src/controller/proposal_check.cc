@@ -64,7 +64,7 @@ Verdict ProposalCheck::retire(DeviceId device, ModelId model) const {
 Verdict ProposalCheck::infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, const ExecPart& part,
                              std::span<const RequestId> requests, Window window, TimePoint now) const {
   if (!has_device(device) || !cluster_.has_model(model)) return Verdict::kUnknown;
-  if (bucket.value() >= cluster_.model(model).buckets.size() || requests.empty() || requests.size() > batch_size) {
+  if (!cluster_.has_bucket(model, bucket) || requests.empty() || requests.size() > batch_size) {
     return Verdict::kUnknown;
   }
   const std::span<const uint32_t> allowed = cluster_.batch_sizes(device, model);

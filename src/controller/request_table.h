@@ -38,6 +38,8 @@ class RequestTable {
 
   // nullptr: it has a completion, or never came.
   const Entry* find(RequestId request) const { return requests_.find(request); }
+  // find() is about to be asked for it.
+  void prefetch(RequestId request) const { requests_.prefetch(request); }
   // nullptr: it does not wait.
   const Entry* find_waiting(RequestId request) const;
   // REQUIRES: it has no completion. Holds until a request comes or ends.

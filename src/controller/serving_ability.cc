@@ -34,6 +34,7 @@ bool ServingAbility::still_meetable(const Request& request, TimePoint now) const
 }
 
 bool ServingAbility::has_able_device(ModelId model) const {
+  if (cluster_.copies[model.value()] > 0) return true;
   const std::optional<DeviceId> first = cluster_.first_able(model);
   if (!first) return false;
   return std::any_of(cluster_.devices.begin() + first->value(), cluster_.devices.end(), [&](const DeviceModel& device) {

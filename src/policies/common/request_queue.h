@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "base/time.h"
 #include "core/request.h"
 
@@ -49,6 +50,8 @@ class RequestQueue {
   // Nothing happens if it is not here.
   void remove(const Request& request);
 
+  // Begins to bring its first requests into the processor's caches.
+  void prefetch() const { foliot::prefetch(entries_.data() + first_); }
   bool empty() const { return size() == 0; }
   size_t size() const { return front_size() + rest_size_; }
   const Entry& operator[](size_t position) const {

@@ -295,6 +295,15 @@ double Board::find_candidates(DeviceId device, uint32_t count_max, const LaneSta
   return static_cast<double>(all_rows) / static_cast<double>(rows);
 }
 
+void Board::prefetch_candidates(DeviceId device) const {
+  for (const Head& head : candidates_) {
+    prefetch(&model(head.model));
+    cluster_.durations().prefetch(device, head.model);
+  }
+  for (const Head& head : candidates_) prefetch(model(head.model).queues.data());
+  for (const Head& head : candidates_) model(head.model).queues.front().prefetch();
+}
+
 Board::Head Board::head_in_time(DeviceId device, ModelId id, const LaneStart& on) const {
   Head head{TimePoint::infinite_future(), id};
   const ModelState& state = model(id);

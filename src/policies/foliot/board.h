@@ -139,6 +139,7 @@ class Board {
       return 1;
     }
     const double rows = find_candidates(device, count_max, on);
+    prefetch_candidates(device);
     for (const Head& head : candidates_) visit(head.model);
     return rows;
   }
@@ -184,6 +185,9 @@ class Board {
   };
   // Into candidates_.
   double find_candidates(DeviceId device, uint32_t count_max, const LaneStart& on) const;
+  // Begins to bring what a choice of batches reads of each of them into the processor's caches: all at
+  // once takes little longer than one after the other takes for one.
+  void prefetch_candidates(DeviceId device) const;
   // What of the model's requests an EXEC of one row in each of its queues can answer in time.
   Head head_in_time(DeviceId device, ModelId model, const LaneStart& on) const;
   // Requests have come to the model or gone.

@@ -35,19 +35,28 @@ FoliotPolicy::FoliotPolicy(const Cluster& cluster, const FoliotOptions& options)
 // ---- Facts ----
 
 void FoliotPolicy::on_request(const Request& request, TimePoint now) {
+  if (const auto holder = board_.model(request.model).holders.next(0)) {
+    cluster_.durations().prefetch(DeviceId(*holder), request.model);
+  }
   board_.note_arrival(request, now);
   loads_.on_request(request.model);
   pool_.on_request(request.model, now);
   // Behind a request that can still be met, this one can be, too. Where many wait, the answer
   // times of several devices would be most of what admitting a request costs.
   const bool behind_another = board_.waits_behind_another(request, now);
-  if (!behind_another && now + shortest_answer(request.model, request.bucket) > request.deadline) {
+  const Duration shortest = behind_another ? Duration() : shortest_answer(request.model, request.bucket);
+  if (!behind_another && now + shortest > request.deadline) {
     unmeetable_.push_back(request);
     return;
   }
   board_.add(request);
   touch(request.model);
-  if (!behind_another) note_expiry(request.model);
+  if (behind_another) return;
+  if (const ModelState& state = board_.model(request.model); state.queues.size() == 1) {
+    if (state.queues[0].with_deadline() > 0) note_expiry(request.model, state.queues[0][0].deadline - shortest);
+  } else {
+    note_expiry(request.model);
+  }
 }
 
 void FoliotPolicy::on_withdrawn(const Request& request, TimePoint /*now*/) {
@@ -335,9 +344,8 @@ TimePoint FoliotPolicy::expiry(ModelId id) const {
   return first;
 }
 
-void FoliotPolicy::note_expiry(ModelId id) {
+void FoliotPolicy::note_expiry(ModelId id, TimePoint first) {
   ModelState& state = board_.model(id);
-  const TimePoint first = expiry(id);
   if (first >= state.expiry) return;
   state.expiry = first;
   expiries_.emplace(first, id.value());
@@ -422,9 +430,10 @@ FoliotPolicy::Outlook FoliotPolicy::outlook(ModelId id, BucketId bucket, TimePoi
 
 uint32_t FoliotPolicy::largest_batch_within(DeviceId device, ModelId id, BucketId bucket, Duration time) const {
   const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, id);
+  const std::span<const Duration> execs = cluster_.durations().execs(device, id, bucket, /*width_index=*/0);
   uint32_t largest = sizes.front();
   for (uint32_t i = 1; i < sizes.size(); ++i) {
-    if (cluster_.durations().exec({device, id, bucket, i}) <= time) largest = sizes[i];
+    if (execs[i] <= time) largest = sizes[i];
   }
   return largest;
 }

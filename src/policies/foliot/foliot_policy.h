@@ -71,7 +71,9 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   Duration shortest_answer(ModelId model, BucketId bucket) const;
   // The last instant at which the first request of a model could be begun.
   TimePoint expiry(ModelId model) const;
-  void note_expiry(ModelId model);
+  void note_expiry(ModelId model) { note_expiry(model, expiry(model)); }
+  // Where `first` is its expiry.
+  void note_expiry(ModelId model, TimePoint first);
   void refuse_unmeetable(TimePoint now, Dispatcher& dispatcher);
   void refuse_expired(TimePoint now, Dispatcher& dispatcher);
   // No more than `count_max`; returns how many.
