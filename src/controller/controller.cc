@@ -297,6 +297,7 @@ void Controller::end_call(RequestId call) {
 // ---- Requests and turns ----
 
 void Controller::on_request(const Request& request, TimePoint now) {
+  requests_.prefetch(request.id);
   if (request.task != ServedTaskId()) return route(request, now);
   if (request.pipeline == PipelineId()) return admit(request, now);
   for (Observer* observer : observers_) observer->on_run(request, runs_.info(request.pipeline), now);

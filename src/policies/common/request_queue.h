@@ -50,8 +50,14 @@ class RequestQueue {
   // Nothing happens if it is not here.
   void remove(const Request& request);
 
-  // Begins to bring its first requests into the processor's caches.
-  void prefetch() const { foliot::prefetch(entries_.data() + first_); }
+  // Begins to bring what first_due_from() looks at first into the processor's caches.
+  void prefetch() const {
+    if (entries_.empty()) return;
+    const Entry* const first = entries_.data() + first_;
+    foliot::prefetch(first);
+    foliot::prefetch(first + front_size() / 2);
+    foliot::prefetch(entries_.data() + entries_.size() - 1);
+  }
   bool empty() const { return size() == 0; }
   size_t size() const { return front_size() + rest_size_; }
   const Entry& operator[](size_t position) const {
