@@ -34,7 +34,7 @@
 #include "app/commands/trace_command.h"
 #include "app/commands/variants_command.h"
 #include "app/commands/worker_command.h"
-#include "app/spin_count.h"
+#include "app/startup_environment.h"
 #include "base/heap.h"
 #include "base/memory_lock.h"
 #include "container/container_launch.h"
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   // What holds for the whole process is set here, before there are threads
   // (docs/OPERATIONS.md#what-holds-for-the-whole-process).
   if (foliot::is_container_launch(argc, argv)) return foliot::launch_container();
-  foliot::limit_spinning(argc, argv);
+  foliot::set_startup_environment(argc, argv);
   foliot::keep_heap_memory();
   foliot::handle_yield_signal();
   foliot::handle_bus_errors();
