@@ -111,10 +111,11 @@ void JobRunner::enqueue(Change change) {
       refused = Status::unavailable(fmt::format("{} submissions and cancellations wait, the limit", changes_.size()));
     } else {
       changes_.push_back(std::move(change));
+      changed_.notify_all();
+      return;
     }
   }
-  if (!refused.ok()) return change.done(refused);
-  changed_.notify_all();
+  change.done(refused);
 }
 
 std::optional<Job> JobRunner::find(std::string_view id) const {
@@ -232,7 +233,7 @@ void JobRunner::keep_progress(const std::string& id, const JobProgress& progress
 }
 
 Status JobRunner::put(const Job& job) {
-  const Status status = store_->put(job);
+  Status status = store_->put(job);
   bool report = false;
   {
     const std::lock_guard lock(mutex_);

@@ -87,8 +87,9 @@ PersonalModel::PersonalModel(PersonalVersion version, const Options& options, st
   memory_ = std::make_unique<UserMemory>(of_memory, std::move(store), mutex_, users_);
 }
 
-Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Storage> storage, PersonalVersion version,
-                                                           const Options& options, std::shared_ptr<UserStore> store) {
+Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Storage> storage,
+                                                           const PersonalVersion& version, const Options& options,
+                                                           const std::shared_ptr<UserStore>& store) {
   FOLIOT_RETURN_IF_ERROR(check_options(options, store != nullptr));
   FOLIOT_RETURN_IF_ERROR(version.check());
   while (true) {
@@ -334,7 +335,7 @@ void PersonalModel::drop_features() {
 
 Status PersonalModel::carry_out(const Step& step, std::unique_lock<std::mutex>& lock) {
   Done at_once;
-  const Status status = step(at_once);
+  Status status = step(at_once);
   lock.unlock();
   if (at_once) at_once(Status());
   return status;
@@ -401,7 +402,7 @@ Status PersonalModel::record(UserChange change, uint64_t query, Done& at_once) {
     at_once = std::move(change.done);
     return Status();
   }
-  if (const Status status = check_limits(change); !status.ok()) {
+  if (Status status = check_limits(change); !status.ok()) {
     release_items(change);
     return status;
   }
@@ -465,7 +466,7 @@ Result<std::vector<std::byte>> PersonalModel::copy(uint64_t user, const std::vec
   return encode_copy(user, users_.user(*place).generation, chosen);
 }
 
-Status PersonalModel::merge(std::span<const std::byte> copy, Done done) {
+Status PersonalModel::merge(std::span<const std::byte> copy, const Done& done) {
   const std::optional<UserRecord> decoded = decode_record(copy);
   if (!decoded || !decoded->generation) return Status::invalid_argument("it is no copy of a user");
   const uint64_t user = decoded->user;
@@ -488,7 +489,7 @@ Status PersonalModel::merge(std::span<const std::byte> copy, Done done) {
   return may_observe(user) ? carry_out(step, lock) : carry_out_later(user, done, step);
 }
 
-void PersonalModel::drop(const UserDigest& digest, Done done) {
+void PersonalModel::drop(const UserDigest& digest, const Done& done) {
   const auto step = [this, digest, done](Done& at_once) {
     const std::optional<uint32_t> place = users_.find(digest.user);
     const bool has_changed = !place || digest_at(users_.user(*place)) != digest || waiting_.has(digest.user);
@@ -512,7 +513,7 @@ uint64_t PersonalModel::last_generation(uint64_t user) const {
   return last;
 }
 
-Status PersonalModel::forget(uint64_t user, Done done) {
+Status PersonalModel::forget(uint64_t user, const Done& done) {
   const auto step = [this, user, done](Done& at_once) {
     if (options_.is_shared) {
       const uint64_t generation = last_generation(user) + 1;

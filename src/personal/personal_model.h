@@ -123,9 +123,9 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
 
   // Reads the state. `store`: of users that do not fit into memory; null: all do. Errors: kInvalidArgument naming the
   // option or what is wrong with the version; as its log and the store.
-  static Result<std::unique_ptr<PersonalModel>> open(std::unique_ptr<Storage> storage, PersonalVersion version,
+  static Result<std::unique_ptr<PersonalModel>> open(std::unique_ptr<Storage> storage, const PersonalVersion& version,
                                                      const Options& options,
-                                                     std::shared_ptr<UserStore> store = nullptr);
+                                                     const std::shared_ptr<UserStore>& store = nullptr);
   // Writes what waits.
   ~PersonalModel() override;
 
@@ -171,13 +171,13 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   Result<std::vector<std::byte>> copy(uint64_t user, const std::vector<uint64_t>& ids);
   // Adds what the copy has and this model has not: the user's limits held where it was observed. Without effect on a
   // later generation. Errors: kInvalidArgument if it is no copy; as observe() does, and `done` likewise.
-  Status merge(std::span<const std::byte> copy, Done done);
+  Status merge(std::span<const std::byte> copy, const Done& done);
   // Removes the user from this model alone, unless it has changed since the digest was taken. `done` is called once:
   // one that could not be written may be tried again.
-  void drop(const UserDigest& digest, Done done);
+  void drop(const UserDigest& digest, const Done& done);
 
   // The user is unknown then. From the files it is gone once snapshots have replaced those written so far.
-  Status forget(uint64_t user, Done done);
+  Status forget(uint64_t user, const Done& done);
   // Begins one as soon as possible.
   void request_snapshot() { log_->request_snapshot(); }
 

@@ -72,10 +72,10 @@ Duration SimulatedDevice::duration(std::string_view executor, const Action& acti
 
 std::vector<OperatorLoad> SimulatedDevice::loads(const Action& action, Duration alone) const {
   const Runnable& runnable = models_[action.model.value()]->only();
-  static const std::vector<OperatorShares> kNone;
+  static const std::vector<OperatorShares> none;
   const auto& of_model = resources_->at(action.model.value());
   const std::vector<OperatorShares>& shares =
-      action.bucket.value() < of_model.size() ? of_model[action.bucket.value()] : kNone;
+      action.bucket.value() < of_model.size() ? of_model[action.bucket.value()] : none;
   const uint32_t last = std::min(action.range.last, runnable.operator_count());
   const double whole = runnable.share(action.range);
   std::vector<OperatorLoad> loads;
