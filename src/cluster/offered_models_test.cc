@@ -103,6 +103,17 @@ TEST_F(OfferedModelsTest, ReregistrationListsTheLastNamedFirstAndNoWithdrawnOnes
   EXPECT_THAT(gone_, ElementsAre(0));
 }
 
+TEST_F(OfferedModelsTest, AListEndsTheNamesOfTheSessionBefore) {
+  add(0, "a");
+  listed();
+  welcome({ModelId(7)});
+  listed();
+  EXPECT_EQ(models_.named(ModelId(7)), std::nullopt);
+  EXPECT_FALSE(models_.is_named(ModelId(0)));
+  welcome({ModelId(7)});
+  EXPECT_EQ(models_.named(ModelId(7)), ModelId(0));
+}
+
 TEST_F(OfferedModelsTest, PagesMayNotHoldWhatTheControllerHasNoNameFor) {
   add(0, "a");
   add(1, "b");

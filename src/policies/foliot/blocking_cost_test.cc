@@ -22,9 +22,9 @@ class BlockingCostTest : public ::testing::Test {
     }
     return model.id;
   }
-  // For ten seconds one request every `gap` ms, each with `slo` ms.
-  void ask(ModelId model, double gap, double slo) {
-    for (double now = 0; now < 10'000; now += gap) {
+  // One request every `gap` ms, each with `slo` ms; for ten seconds, or from `begin` until `end` ms.
+  void ask(ModelId model, double gap, double slo, double begin = 0, double end = 10'000) {
+    for (double now = begin; now < end; now += gap) {
       board_.note_arrival({.model = model, .arrival = at(now), .deadline = at(now + slo)}, at(now));
     }
   }
@@ -70,6 +70,24 @@ TEST_F(BlockingCostTest, WhatAnotherIdleDeviceHoldsCostsNothing) {
   dispatcher_.now = at(10'000);
   dispatcher_.infer(DeviceId(1), tight, BucketId(0), 4, {}, std::span(&request, 1), {at(10'000), at(10'001)});
   EXPECT_GT(cost_.lost(DeviceId(0), ms(24), ms(500), at(10'000)), 0);
+}
+
+TEST_F(BlockingCostTest, EachLookCountsAModelOnce) {
+  const ModelId alone = add({0});
+  const ModelId shared = add({0, 1});
+  for (const ModelId model : {alone, shared}) ask(model, 10, 6);
+  const auto lost_while_the_other_is_busy = [&](double now) {
+    const RequestId request(1);
+    dispatcher_.now = at(now);
+    dispatcher_.infer(DeviceId(1), shared, BucketId(0), 4, {}, std::span(&request, 1), {at(now), at(now + 1)});
+    return cost_.lost(DeviceId(0), ms(24), ms(500), at(now));
+  };
+  const double first = lost_while_the_other_is_busy(10'000);
+  EXPECT_GT(first, 2.5);
+  for (double now = 10'000; now < 10'400; now += 100) {
+    for (const ModelId model : {alone, shared}) ask(model, 10, 6, now, now + 100);
+    EXPECT_NEAR(lost_while_the_other_is_busy(now + 100), first, first / 10);
+  }
 }
 
 // The third device is idle, but holds only the other model.
