@@ -561,6 +561,8 @@ TEST_F(ControllerTest, RemovesAModelOnceNothingOfItIsLeft) {
   outcome(OutcomeStatus::kDone, at(31));
   EXPECT_TRUE(controller_->model_gone(ModelId(0)));
   EXPECT_EQ(controller_->cluster().device(DeviceId(0)).free_pages(), 4u);
+  EXPECT_FALSE(controller_->cluster().may_place(DeviceId(0), ModelId(0)));
+  EXPECT_FALSE(controller_->cluster().first_able(ModelId(0)));
 }
 
 TEST_F(ControllerTest, DrainingRefusesWhatWaitsAndWhatComes) {

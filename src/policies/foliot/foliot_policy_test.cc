@@ -563,6 +563,30 @@ TEST(FoliotPolicyTest, EvictsWhatIsAskedForTheLeast) {
   ASSERT_EQ(of_type(sent, ActionType::kLoad).size(), 1u);
 }
 
+// Of models that are asked for alike, the one whose requests can wait for a LOAD goes.
+TEST(FoliotPolicyTest, EvictsWhatCanBeLoadedAgainInTime) {
+  for (const bool patient_first : {true, false}) {
+    PolicyStage stage = make_stage(1, 2);
+    const ModelId first = stage.add_model();
+    const ModelId second = stage.add_model();
+    const ModelId cold = stage.add_model({});
+    double now = 0;
+    for (; now < 2000; now += 20) {
+      stage.request(first, now, now + (patient_first ? 500 : 30));
+      stage.request(second, now, now + (patient_first ? 30 : 500));
+      for (int batch = 0; batch < 2; ++batch) {
+        for (const Action& action : of_type(stage.plan(now + 2 * batch), ActionType::kInfer)) {
+          stage.finish(action, now + 2 * batch + 2, Duration::milliseconds(2));
+        }
+      }
+    }
+    stage.request(cold, now, now + 30);
+    const auto unloads = of_type(stage.plan(now), ActionType::kUnload);
+    ASSERT_EQ(unloads.size(), 1u);
+    EXPECT_EQ(unloads[0].model, patient_first ? first : second);
+  }
+}
+
 // The copy of a model that another device can serve goes before the only one of a model that is asked for less often.
 TEST(FoliotPolicyTest, EvictsASpareCopyFirst) {
   PolicyStage stage = make_stage(2, 2);

@@ -54,6 +54,13 @@ TEST_F(PoolTest, EachKindHasAPoolOfWhatItsModelsNeed) {
   EXPECT_EQ(members(), "xxx-");
 }
 
+TEST_F(PoolTest, AModelThatIsNotAskedAnyMoreComesToNeedLess) {
+  ask(1);
+  EXPECT_EQ(members(), "x-xx");
+  for (int64_t ms = 1000; ms < 600'000; ms += 1000) pool_.refresh(pool_at(ms));
+  EXPECT_EQ(members(), "x-x-");
+}
+
 TEST_F(PoolTest, AnotherDeviceOfTheKindStandsInForOneThatIsDown) {
   cluster_.devices[2].lose();
   pool_.on_device_changed();
