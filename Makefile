@@ -27,7 +27,7 @@ help: ## Say what can be made
 	  /^[a-z%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: dependencies ## Watch real predictions being served within their deadlines (12 minutes on two cores at first, then 1)
+demo: dependencies ## Watch real predictions being served within their deadlines (6 to 12 minutes on two cores at first, then 1)
 	@$(MAKE) --jobs=2 build-server python
 	$(call say,Demo: handwritten digits beside a ResNet-50 under a 50 ms deadline)
 	@$(PYTHON) examples/demo/demo.py --foliot $(FOLIOT) --output out
