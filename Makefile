@@ -146,7 +146,7 @@ mutation-check: dependencies ## Break 30 lines one at a time, and see that the u
 	@tools/mutation_check $(FLAGS)
 
 .PHONY: planted-bugs
-planted-bugs: dependencies ## Plant 21 bugs in the cluster's protocols one at a time, and see that simulated seeds find each (an hour)
+planted-bugs: dependencies ## Plant 22 bugs in the cluster's protocols one at a time, and see that simulated seeds find each (an hour)
 	$(call say,Planted bugs)
 	@tools/planted_bugs $(FLAGS)
 
@@ -306,6 +306,10 @@ bench-personal-rivals: build python ## Personal models beside Vowpal Wabbit, imp
 .PHONY: bench-personal-serving
 bench-personal-serving: build python ## Observations, predictions and topk of a personal model over HTTP and gRPC: rates, latencies
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/personal_serving.py $(FLAGS)
+
+.PHONY: bench-personal-beside
+bench-personal-beside: build python ## Personal models beside a network's requests, and under 20 retrainings (15 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/personal_beside.py $(FLAGS)
 
 bench-%: build ## The benchmark of %_bench.cc, e.g. bench-load: LOAD beside memcpy and direct reads
 	@cmake --build build/release --target $*_bench

@@ -54,8 +54,8 @@ def test_a_front_end_keeps_jobs_over_tasks_and_models(repository, root, tmp_path
         assert [each["state"] for each in jobs.list()] == ["succeeded"] * 2
         # Networks are registered where their repository is.
         assert refused(lambda: jobs.register_model("n", "x.onnx", "x.npz", "numbers")) == (
-            400, "jobs of kind 'register' do not run here: register the network at a server of its own, "
-                 "`foliot serve REPOSITORY --jobs FOLDER`, and give its repository to the workers")
+            400, "jobs of kind 'register' do not run here: register the network at a server of the workers' "
+                 "repository, `foliot serve REPOSITORY --jobs FOLDER`; workers with --watch take it")
         second = subprocess.run([foliot_binary(), "frontend", "--controller", cluster.address, "--jobs", str(root),
                                  *(flag for name in ("http", "grpc", "metrics") for flag in (f"--{name}-port", "0"))],
                                 capture_output=True, text=True, timeout=60, check=False)

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import threading
 import urllib.request
 
 import pytest
@@ -43,11 +44,38 @@ def refusal_of(module, address, parameters):
     return caught.value.message()
 
 
-def infer_or_none(frontend):
+def infer_or_none(frontend, **parameters):
     try:
-        return infer(http_client, frontend.http, rows_of(2))
+        return infer(http_client, frontend.http, rows_of(2), parameters=parameters or None)
     except InferenceServerException:
         return None
+
+
+class Caller:
+    """Calls again and again, from a thread of its own, while its block runs."""
+
+    def __init__(self, call):
+        self._call = call
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.calls = 0
+        self.failures = []
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self):
+        while not self._stop.is_set():
+            try:
+                self._call()
+            except InferenceServerException as error:
+                self.failures.append(error.message())
+            self.calls += 1
 
 
 def test_clients_of_a_cluster_say_what_they_need(repository, tmp_path):
@@ -101,15 +129,36 @@ def test_each_variant_may_be_of_other_workers(repository, tmp_path):
 
 
 def test_files_that_differ_between_workers_are_an_error_that_names_them(repository, tmp_path):
+    """Which one was first is served."""
     other = write_models(tmp_path / "other", TASK.replace("0.95", "0.96"))
-    with Cluster(tmp_path, lambda name: repository if name == "worker0" else other, frontends=1, **PAGES) as cluster:
-        cluster.controller.await_line("task 'classes' is not served: the workers have different files classes/task.toml")
+    with Cluster(tmp_path, lambda name: repository if name == "worker0" else other, workers=1, frontends=1, **PAGES) as cluster:
         (frontend,) = cluster.frontends
-        eventually(lambda: "different files" in reason_of(frontend, "classes"))
-        with pytest.raises(InferenceServerException, match="not ready"):
-            infer(http_client, frontend.http, rows_of(2))
-        cluster.workers[1].kill()
         await_task(frontend)
+        cluster.add_worker()
+        cluster.controller.await_line(
+            "task 'classes' lacks something: the workers have different files classes/task.toml; copy the same file to all")
+        eventually(lambda: "different files" in reason_of(frontend, "classes"))
+        assert "the nearest is 'large', with 0.95" in refusal_of(http_client, frontend.http, {"accuracy": 0.96})
+        cluster.workers[0].kill()
+        eventually(lambda: infer_or_none(frontend, accuracy=0.96) == ("large", [3]))
+
+
+def test_tasks_come_change_and_go_without_a_restart(repository, tmp_path):
+    with Cluster(tmp_path, repository, workers=2, frontends=1, watch="1s", **PAGES) as cluster:
+        (frontend,) = cluster.frontends
+        await_task(frontend)
+        with Caller(lambda: infer(http_client, frontend.http, rows_of(2))) as caller:
+            write_task(repository, "classes", TASK.replace("0.95", "0.97"))
+            eventually(lambda: infer_or_none(frontend, accuracy=0.96) == ("large", [3]))
+            write_task(repository, "more", TASK)
+            eventually(lambda: is_ready(frontend, "more"))
+            assert infer(http_client, frontend.http, rows_of(2), task="more") == ("small", [2])
+            shutil.rmtree(repository / "more")
+            eventually(lambda: "more" not in index_of(frontend))
+            write_task(repository, "broken", '[[variant]]\nmodel = "small"\naccuracy = 1.5\n')
+            eventually(lambda: "broken/task.toml:3" in reason_of(frontend, "broken"))
+            cluster.workers[1].await_line("task 'broken' cannot be served: .*broken/task.toml:3")
+        assert caller.failures == [] and caller.calls > 0, "one worker after the other changed its mind"
 
 
 def test_a_file_of_accuracies_goes_with_the_task(repository, tmp_path):

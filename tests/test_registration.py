@@ -14,11 +14,13 @@ from onnx import TensorProto, helper
 
 import foliot.jobs
 from foliot_tools import onnx_models
+from foliot_tools.cluster import Cluster
 from foliot_tools.disk import small_disk
 from foliot_tools.grpc_protocol import jobs_protocol
 from foliot_tools.jobs import make_key, receiver, refused
 from foliot_tools.server import Server, foliot_binary
 from foliot_tools.waiting import eventually
+from cluster_calls import is_ready, reason_of
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "64MiB", "variants_python": sys.executable}
 CLASSES, FEATURES, ROWS = 10, 64, 500
@@ -94,6 +96,23 @@ def nothing_left(server, repository, *names):
 
 def register(jobs, **options):
     return jobs.register_model("digits", "digits.onnx", "digits.npz", "digits", **options)
+
+
+def test_a_cluster_of_the_repository_serves_what_is_registered(serve, repository, root, tmp_path):
+    with Cluster(tmp_path, repository, workers=2, frontends=1, watch="1s", page_cache="64MiB") as cluster:
+        (frontend,) = cluster.frontends
+        frontend.await_ready()
+        with pytest.raises(foliot.jobs.JobError, match="no jobs"):
+            register(foliot.jobs.Jobs(frontend.http))
+        server, jobs = start(serve, repository, root)
+        job = jobs.wait(register(jobs, accuracy=0.5)["id"])
+        assert job["state"] == "succeeded", job
+        eventually(lambda: is_ready(frontend, "digits") and reason_of(frontend, "digits") == "", timeout=60)
+        rows = np.load(root / "digits.npz")["x"][:20]
+        best = max(job["progress"]["accuracies"].items(), key=lambda each: each[1])
+        variant, classes = infer(frontend, rows, parameters={"accuracy": best[1]})
+        assert job["progress"]["accuracies"][variant] >= best[1]
+        assert np.array_equal(classes, infer(server, rows, parameters={"accuracy": best[1]})[1])
 
 
 def test_what_is_registered_is_served_without_a_restart(serve, repository, root):

@@ -41,7 +41,7 @@ def write_network(path, shift=0, hidden=None, name="x"):
 
 
 def write_task(folder, name, text):
-    (folder / name).mkdir()
+    (folder / name).mkdir(exist_ok=True)
     (folder / name / "task.toml").write_text(text)
 
 

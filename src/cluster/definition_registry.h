@@ -1,7 +1,9 @@
 // DefinitionRegistry: what a cluster serves of one kind of thing that a file of a repository defines under a
-// name, out of models: pipelines or tasks (decisions 0121, 0205). Workers offer these files. What one defines is
-// served while all workers that offer its name offer the same, and the models that it needs are served; whenever
-// one of these changes it is made again, as another one with an id of its own, which is never used again.
+// name, out of models: pipelines or tasks (decisions 0121, 0205, 0234). Workers offer these files. What one defines is
+// served once all workers that offer its name offer the same, and the models that it needs are served; whenever
+// one of these changes it is made again, as another one with an id of its own, which is never used again. While some
+// workers have another file, as when it changes on one after the other, what was served before stays as long as one
+// of them offers it.
 //
 // With its last worker lost, what one defines stays as long as its models do (cluster/model_registry.h): its
 // requests are refused as those of the models are. A worker of the kind that offered it has kReturn, once it
@@ -117,8 +119,8 @@ class DefinitionRegistry {
   TimePoint next_drop() const;
   // Those that a worker offers, that no worker brought back, or whose models have gone.
   void drop_orphans(const ModelsByName& models, TimePoint now);
-  // The one that all workers that offer it agree on; nullptr and the reason: they do not.
-  const Offer* agreed(const std::string& name, std::string& reason) const;
+  // The one that is to be served; nullptr: none. With a reason where workers do not agree on it.
+  const Offer* offer_of(const std::string& name, std::string& reason) const;
   std::string serve(const std::string& name, const ModelsByName& models, std::string_view taken, Decisions& decisions,
                     TimePoint now);
   void retire(const std::string& name, Decisions& decisions, TimePoint now);
@@ -184,25 +186,29 @@ void DefinitionRegistry<Kind>::offer(WorkerId worker, const Message& message) {
 }
 
 template <typename Kind>
-const typename DefinitionRegistry<Kind>::Offer* DefinitionRegistry<Kind>::agreed(const std::string& name,
-                                                                                 std::string& reason) const {
+const typename DefinitionRegistry<Kind>::Offer* DefinitionRegistry<Kind>::offer_of(const std::string& name,
+                                                                                   std::string& reason) const {
   if (const auto orphan = orphans_.find(name); orphan != orphans_.end()) return &orphan->second.offer;
+  const auto shown = served_.find(name);
+  const Offer* const served = shown == served_.end() ? nullptr : &entries_.at(shown->second).offer;
   const Offer* first = nullptr;
+  bool is_served_offered = false;
   for (const auto& [number, worker] : workers_) {
     const auto found = worker.offers.find(name);
     if (found == worker.offers.end()) continue;
     const Offer& offer = found->second;
     if (!offer.spec.status.ok()) {
       reason = offer.spec.status.message();
-      return nullptr;
-    }
-    if (first != nullptr && !Kind::equal(first->spec, offer.spec)) {
-      reason = fmt::format("the workers have different files {}; copy the same file to all", offer.spec.file);
-      return nullptr;
+      continue;
     }
     if (first == nullptr) first = &offer;
+    if (!Kind::equal(first->spec, offer.spec)) {
+      reason = fmt::format("the workers have different files {}; copy the same file to all", offer.spec.file);
+    }
+    is_served_offered = is_served_offered || (served != nullptr && Kind::equal(served->spec, offer.spec));
   }
-  return first;
+  if (reason.empty()) return first;
+  return is_served_offered ? served : nullptr;
 }
 
 template <typename Kind>
@@ -239,12 +245,12 @@ template <typename Kind>
 std::string DefinitionRegistry<Kind>::serve(const std::string& name, const ModelsByName& models, std::string_view taken,
                                             Decisions& decisions, TimePoint now) {
   std::string reason;
-  const Offer* offer = agreed(name, reason);
+  const Offer* offer = offer_of(name, reason);
   if (offer != nullptr && !taken.empty()) {
     offer = nullptr;
     reason = fmt::format("{} has its name; rename the folder of one of them", taken);
   }
-  if (offer != nullptr) reason = Kind::missing(offer->spec, models);
+  if (offer != nullptr && reason.empty()) reason = Kind::missing(offer->spec, models);
   const bool can_serve = offer != nullptr && Kind::can_serve(offer->spec, models);
   if (const auto shown = served_.find(name); can_serve && shown != served_.end()) {
     const Entry& entry = entries_.at(shown->second);

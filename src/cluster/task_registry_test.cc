@@ -170,6 +170,32 @@ TEST_F(TaskRegistryTest, FilesThatSayTheSameMayDifferInComments) {
   EXPECT_EQ(lacking(), "");
 }
 
+TEST_F(TaskRegistryTest, WhatIsServedStaysWhileFilesChangeOneAfterTheOther) {
+  const std::string changed = std::string("accuracy = 0.5\n") + kTaskText;
+  offer(1, offered(kTaskText));
+  offer(2, offered(kTaskText));
+  decide();
+  const ServedTaskId before = registry_.served().tasks.at(0).id;
+  offer(1, offered(changed));
+  EXPECT_THAT(decide().lacking.at("digits"), HasSubstr("different files digits/task.toml"));
+  EXPECT_EQ(registry_.served().tasks.at(0).id, before);
+  offer(2, offered("accuracy = 2\n"));
+  EXPECT_THAT(decide().lacking.at("digits"), HasSubstr("digits/task.toml:1"));
+  EXPECT_FALSE(registry_.serves("digits")) << "no worker offers it";
+  offer(2, offered(kTaskText));
+  EXPECT_FALSE((decide(), registry_.serves("digits"))) << "nor do they agree on another one";
+  offer(2, offered(changed));
+  EXPECT_EQ(decide().added.size(), 1u);
+  EXPECT_EQ(lacking(), "");
+  offer(2, offered("accuracy = 2\n"));
+  EXPECT_THAT(decide().lacking.at("digits"), HasSubstr("digits/task.toml:1"));
+  EXPECT_TRUE(registry_.serves("digits")) << "one worker with a broken file does not take it from the others";
+  offer(2, {});
+  offer(1, {});
+  decide();
+  EXPECT_FALSE(registry_.serves("digits"));
+}
+
 TEST_F(TaskRegistryTest, AccuraciesComeWithTheFile) {
   const std::string text = "accuracies = \"measured.toml\"\n[[variant]]\nmodel = \"small\"\n";
   offer(1, offered(text, "small = 0.7\n"));

@@ -241,6 +241,17 @@ void WorkerLink::handle(RemoveModel& removed) {
   }
 }
 
+// One that has no welcome yet gets them with it.
+void WorkerLink::handle(Pipelines& offered) {
+  pipelines_ = std::move(offered);
+  if (controller_ != nullptr && controller_->welcome()) controller_->connection().send(pipelines_);
+}
+
+void WorkerLink::handle(Tasks& offered) {
+  tasks_ = std::move(offered);
+  if (controller_ != nullptr && controller_->welcome()) controller_->connection().send(tasks_);
+}
+
 void WorkerLink::send_unserved() {
   if (catalog_ == nullptr || controller_ == nullptr || !controller_->welcome()) return;
   const uint64_t revision = catalog_->unavailable_revision();

@@ -35,7 +35,7 @@
 // Models come and go by the ModelSink; the ring of these orders has room for twice
 // `models_max`.
 //
-// Threading: report() from executors; drain() and the ModelSink's calls from any thread;
+// Threading: report() from executors; drain(), offer() and the ModelSink's calls from any thread;
 // the rest belongs to the loop's thread.
 #ifndef FOLIOT_CLUSTER_WORKER_LINK_H_
 #define FOLIOT_CLUSTER_WORKER_LINK_H_
@@ -111,9 +111,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   // Before the loop runs. The controller is sent which of its models should be served and
   // cannot. Outlives the link.
   void set_catalog(const Catalog& catalog) { catalog_ = &catalog; }
-  // Before the loop runs. What the controller is to know of.
-  void offer_pipelines(Pipelines pipelines) { pipelines_ = std::move(pipelines); }
-  void offer_tasks(Tasks tasks) { tasks_ = std::move(tasks); }
+  // All that the controller is to know of from now on. From any thread.
+  void offer(Pipelines pipelines) { post(std::move(pipelines)); }
+  void offer(Tasks tasks) { post(std::move(tasks)); }
   // Before the loop runs. Front ends get `data_address`, or, if it begins with 0.0.0.0
   // or [::], the address where the controller sees this side. Workers and loop outlive the link.
   // `workers`: one for each of its devices, which all have the same models.
@@ -161,11 +161,13 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
     ModelId model;
     std::function<void()> gone;
   };
-  using Order = std::variant<AddModel, RemoveModel>;
+  using Order = std::variant<AddModel, RemoveModel, Pipelines, Tasks>;
 
   void post(Order order);
   void handle(AddModel& added);
   void handle(RemoveModel& removed);
+  void handle(Pipelines& offered);
+  void handle(Tasks& offered);
   Status on_welcome(const Welcome& welcome, TimePoint now);
   Status on_action(const Action& action, DeviceId device, Visits visits, TimePoint now);
   // What it says fits the model.

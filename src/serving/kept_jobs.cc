@@ -35,8 +35,8 @@ Result<std::unique_ptr<KeptJobs>> KeptJobs::open(const KeptJobsOptions& options,
                              .on_failure = std::move(on_failure)};
   if (variants == nullptr) {
     of_runner.elsewhere.emplace(kRegistrationKind,
-                                "register the network at a server of its own, `foliot serve REPOSITORY --jobs FOLDER`, "
-                                "and give its repository to the workers");
+                                "register the network at a server of the workers' repository, `foliot serve REPOSITORY "
+                                "--jobs FOLDER`; workers with --watch take it");
   }
   FOLIOT_ASSIGN_OR_RETURN(jobs->runner_, JobRunner::open(std::move(of_runner), std::move(store),
                                                          jobs->webhooks_ ? &*jobs->webhooks_ : nullptr));

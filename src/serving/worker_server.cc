@@ -4,31 +4,29 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <iterator>
 #include <mutex>
-#include <string_view>
 #include <utility>
 
 #include "base/units.h"
-#include "cluster/pipeline_registry.h"
 #include "cluster/worker_link.h"
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "metrics/worker_metrics.h"
 #include "personal/personal_file.h"
-#include "pipeline/pipeline_file.h"
 #include "platform/thread.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
 #include "serving/container_model.h"
+#include "serving/definition_files.h"
+#include "serving/file_watch.h"
 #include "serving/linked_replica_place.h"
 #include "serving/local_devices.h"
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
+#include "serving/offered_definitions.h"
 #include "serving/repository_service.h"
-#include "tasks/task_file.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -77,29 +75,6 @@ LinkLoopOptions link_loop_options(const WorkerServerOptions& options, std::share
           .tls = std::move(tls)};
 }
 
-std::vector<std::string> lines_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return lines_of(text);
-}
-
-// Adds it to those that are offered. `status`: whether its files can be used.
-template <typename Definition>
-void offer(Definition definition, std::string_view what, const Status& status, std::vector<Definition>& offered,
-           StartupReporter& reporter) {
-  if (!status.ok()) {
-    reporter.on_note(fmt::format("{} '{}' cannot be served: {}", what, definition.name, status.message()));
-  }
-  size_t lines = definition.lines.size();
-  if constexpr (requires { definition.accuracies; }) lines = std::max(lines, definition.accuracies.size());
-  if (offered.size() < kDefinitionsMax && lines <= kDefinitionLinesMax) {
-    offered.push_back(std::move(definition));
-    return;
-  }
-  reporter.on_note(fmt::format("{} '{}' is not offered: {} lines, and at most {} of {} {}s are", what, definition.name,
-                               lines, kDefinitionLinesMax, kDefinitionsMax, what));
-}
-
 }  // namespace
 
 class WorkerServer::Parts {
@@ -113,8 +88,8 @@ class WorkerServer::Parts {
 
  private:
   PackageStore make_packages();
-  Result<Pipelines> find_pipelines(StartupReporter& reporter);
-  Result<Tasks> find_tasks(StartupReporter& reporter);
+  Status offer_definitions(StartupReporter& reporter);
+  std::vector<WatchedFiles> definitions();
   Status start_links(const ModelStartup& models, StartupReporter& reporter);
   Status serve(ModelStartup& models, const std::function<bool()>& cancelled);
   Status run_loop();
@@ -131,8 +106,6 @@ class WorkerServer::Parts {
   std::unique_ptr<ModelStartup> startup_;
   RepositoryService repository_;
   std::vector<ModelFolder> folders_;
-  Pipelines pipelines_;
-  Tasks tasks_;
   uint16_t port_ = 0;
   std::once_flag ready_;
 
@@ -147,6 +120,7 @@ class WorkerServer::Parts {
   std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
   std::unique_ptr<FileWatch> watch_;
+  std::unique_ptr<FileWatch> definition_watch_;  // null: nothing is watched
   Thread thread_;
 };
 
@@ -192,29 +166,29 @@ WorkerLink::Watch WorkerServer::Parts::link_watch() {
           .on_stage_inputs = [this](uint64_t bytes, bool fetched) { metrics_.on_stage_inputs(bytes, fetched); }};
 }
 
-// Broken ones are offered, too, so that clients see what is wrong.
-Result<Pipelines> WorkerServer::Parts::find_pipelines(StartupReporter& reporter) {
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<PipelineSpec> found, scan_pipelines(options_.repository));
-  Pipelines pipelines;
-  for (const PipelineSpec& spec : found) {
-    offer({.id = {}, .name = spec.name, .lines = lines_of_file(spec.file)}, "pipeline", spec.status,
-          pipelines.pipelines, reporter);
-  }
-  return pipelines;
+Status WorkerServer::Parts::offer_definitions(StartupReporter& reporter) {
+  std::vector<std::string> notes;
+  FOLIOT_ASSIGN_OR_RETURN(Pipelines pipelines, read_offered_pipelines(options_.repository, notes));
+  FOLIOT_ASSIGN_OR_RETURN(Tasks tasks, read_offered_tasks(options_.repository, notes));
+  for (const std::string& note : notes) reporter.on_note(note);
+  link_->offer(std::move(pipelines));
+  link_->offer(std::move(tasks));
+  return Status();
 }
 
-Result<Tasks> WorkerServer::Parts::find_tasks(StartupReporter& reporter) {
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<TaskSpec> found, scan_tasks(options_.repository));
-  Tasks tasks;
-  for (const TaskSpec& spec : found) {
-    Tasks::Task task{.id = {}, .name = spec.name, .lines = lines_of_file(spec.file)};
-    // Of a broken one it may lie anywhere.
-    if (spec.status.ok() && !spec.accuracies_file.empty()) {
-      task.accuracies = lines_of_file(std::filesystem::path(spec.file).parent_path() / spec.accuracies_file);
-    }
-    offer(std::move(task), "task", spec.status, tasks.tasks, reporter);
-  }
-  return tasks;
+// Each kind is offered anew when one of its files was written, added or removed.
+std::vector<WatchedFiles> WorkerServer::Parts::definitions() {
+  const auto offer_again = [this](auto read) {
+    return [this, read]() -> Result<std::vector<std::string>> {
+      std::vector<std::string> notes;
+      FOLIOT_ASSIGN_OR_RETURN(auto offered, read(options_.repository, notes));
+      link_->offer(std::move(offered));
+      return notes;
+    };
+  };
+  const auto on_failure = [this](const std::string& line) { log_.write(Severity::kWarning, line); };
+  return {definition_files(options_.repository, "pipeline.toml", offer_again(read_offered_pipelines), on_failure),
+          definition_files(options_.repository, "task.toml", offer_again(read_offered_tasks), on_failure)};
 }
 
 Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
@@ -230,8 +204,6 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
     return Status::invalid_argument(fmt::format("no model in {} matches --models {}", options_.repository.string(),
                                                 fmt::join(options_.models, " ")));
   }
-  FOLIOT_ASSIGN_OR_RETURN(pipelines_, find_pipelines(reporter));
-  FOLIOT_ASSIGN_OR_RETURN(tasks_, find_tasks(reporter));
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(options_.repository));
   for (const PersonalSpec& model : personal) {
     reporter.on_note(fmt::format(
@@ -271,8 +243,9 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
   metrics_.set_memory(devices_->metrics());
   if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   link_->set_catalog(catalog_);
-  link_->offer_pipelines(pipelines_);
-  link_->offer_tasks(tasks_);
+  // Changes from here on are seen.
+  if (options_.watch_interval) definition_watch_ = std::make_unique<FileWatch>(definitions());
+  FOLIOT_RETURN_IF_ERROR(offer_definitions(reporter));
   link_->start(devices_->workers(), data_address(options_, port_), *loop_);
   return Status();
 }
@@ -328,11 +301,13 @@ Status WorkerServer::Parts::run_loop() {
   std::ranges::move(link_tls_reloads(options_.link_tls, *loop_, log_), std::back_inserter(watched));
   watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
+  if (definition_watch_ != nullptr) FOLIOT_RETURN_IF_ERROR(definition_watch_->start(*options_.watch_interval));
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "links"}, [this] { loop_->run(); }));
   return Status();
 }
 
 void WorkerServer::Parts::stop() {
+  if (definition_watch_ != nullptr) definition_watch_->stop();
   repository_.stop();
   if (host_ != nullptr) host_->stop_containers();
   link_->drain();

@@ -24,7 +24,7 @@ enum class ClusterFaultKind : uint8_t {
   kLeave,      // a worker finishes what it has, and another is started
   kFail,       // LOADs, EXECs or both fail on a worker
   kSlow,       // a worker's LOADs and EXECs take ten times as long
-  kModel,      // a model is added, updated or removed, on each worker in its own time
+  kModel,      // a model is added, updated or removed, or pipelines and tasks are, on each worker in its own time
 };
 inline constexpr ClusterFaultKind kClusterFaultKindLast = ClusterFaultKind::kModel;
 std::string_view to_string(ClusterFaultKind kind);  // "reset", "partition", "one_way", ...

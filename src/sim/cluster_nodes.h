@@ -148,6 +148,8 @@ class SimulatedWorker : public SimulatedNode {
 
   // Its folder holds this version of the model from now on; 0: none.
   void set_model(const std::string& name, uint64_t version);
+  // Its folder has the files of pipelines and tasks from now on, or not.
+  void set_defines(bool defines);
   // It finishes what it has, and its process ends.
   void leave();
   void set_failing(bool loads, bool execs);
@@ -174,6 +176,7 @@ class SimulatedWorker : public SimulatedNode {
   const SimulatedWorkerOptions options_;
   Random random_;
   ModelVersions folder_;
+  bool defines_ = true;
   std::vector<std::unique_ptr<Process>> processes_;
 };
 

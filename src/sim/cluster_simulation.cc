@@ -237,6 +237,10 @@ class ClusterSimulation {
     events_ += run_until(TimePoint() + kBegin + options_.duration);
     heal();
     settle();
+    if (!defines_) {  // none are shown, and then they are again
+      set_defines(true);
+      settle();
+    }
     probe();
     rest();
     if (checker_.ok()) return report();
@@ -306,7 +310,15 @@ class ClusterSimulation {
                [this, i, model] { workers_[i]->set_model(names_[model], versions_[names_[model]]); });
     }
   }
+  void set_defines(bool defines) {
+    defines_ = defines;
+    for (const auto& worker : workers_) {
+      loop_.at(loop_.now() + kScanMax.scaled(random_.uniform()), [this, &worker] { worker->set_defines(defines_); });
+    }
+  }
+  bool has_definitions() const { return pipelines_ > 0 || options_.task_share > 0; }
   void change_model(const ClusterFault& fault) {
+    if (fault.variant == 2 && has_definitions()) set_defines(!defines_);
     const std::string& name = names_[fault.model];
     const bool there = versions_[name] > 0;
     if (fault.variant == 0 && there) return set_model(name, 0, kScanMax);
@@ -394,10 +406,10 @@ class ClusterSimulation {
     for (const auto& frontend : frontends_) {
       if (frontend->shown() != versions_)
         return fmt::format("{} does not show the models as they are", frontend->name());
-      if (frontend->shown(EntryRole::kPipeline).size() != pipelines_) {
+      if (frontend->shown(EntryRole::kPipeline).size() != (defines_ ? pipelines_ : 0)) {
         return fmt::format("{} does not show the pipelines as they are", frontend->name());
       }
-      if (frontend->shown(EntryRole::kTask).size() != (options_.task_share > 0 ? 1 : 0)) {
+      if (frontend->shown(EntryRole::kTask).size() != (defines_ && options_.task_share > 0 ? 1 : 0)) {
         return fmt::format("{} does not show the tasks as they are", frontend->name());
       }
       if (frontend->connections() != 1 + workers_.size()) return fmt::format("{} lacks a link", frontend->name());
@@ -513,6 +525,7 @@ class ClusterSimulation {
   ModelVersions versions_;       // what the folders are to hold; 0: not there
   ModelVersions last_versions_;  // the largest so far
   size_t pipelines_ = 0;         // that are to be shown
+  bool defines_ = true;          // whether folders are to have the files of pipelines and tasks
   std::vector<ClusterFault> faults_;
   std::vector<Arrival> open_;  // by tag
   std::optional<Arrival> pending_;

@@ -50,13 +50,17 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
         links(of.world_.network, of.host_, of.clock_, {.role = Role::kWorker}, link) {
     drivers.drive(worker);
     link.add_observer(*this);
-    link.offer_pipelines(of.options_.pipelines);
-    link.offer_tasks(of.options_.tasks);
+    offer(of.defines_);
     link.start({&worker}, fmt::format("0.0.0.0:{}", kPort), links);
     links.listen(kPort);
   }
 
   WorkObserver& work() { return *this; }
+
+  void offer(bool defined) {
+    link.offer(defined ? node.options_.pipelines : Pipelines());
+    link.offer(defined ? node.options_.tasks : Tasks());
+  }
 
   // ---- The folder ----
 
@@ -192,6 +196,13 @@ void SimulatedWorker::set_model(const std::string& name, uint64_t version) {
   if (!runs()) return;
   Process* process = processes_.back().get();
   process->links.post([process, name, version] { process->set_model(name, version); });
+}
+
+void SimulatedWorker::set_defines(bool defines) {
+  defines_ = defines;
+  if (!runs()) return;
+  Process* process = processes_.back().get();
+  process->links.post([process, defines] { process->offer(defines); });
 }
 
 void SimulatedWorker::leave() {

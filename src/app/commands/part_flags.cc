@@ -162,7 +162,7 @@ void add_job_flags(CLI::App& app, KeptJobsOptions& options) {
 void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
   const FlagGroup group(app, "Compiling and changing models");
   add_duration_flag(app, "watch", flags.watch_interval,
-                    "how often to look for models that were added, changed or removed", "off");
+                    "how often to look for models, pipelines and tasks that were added, changed or removed", "off");
   flags.limits.memory_bytes = total_memory_bytes();
   add_bytes_flag(app, "compile-memory", flags.limits.memory_bytes, "address space that compiling one model may take");
   add_duration_flag(app, "compile-time", flags.limits.cpu_time, "CPU time that compiling one model may take");
