@@ -19,6 +19,8 @@ namespace {
 
 // Ids of actions that the worker gives itself; the controller's are smaller.
 constexpr uint64_t kOwnActions = uint64_t{1} << 63;
+// Of pipelines and tasks, that the loop has not taken in yet.
+constexpr size_t kOffersWaitingMax = 64;
 
 uint64_t largest_batch_bytes(const ModelInfo& model) {
   uint64_t row_bytes = 0;
@@ -49,7 +51,7 @@ WorkerLink::WorkerLink(WorkerLinkOptions options, Watch watch)
       staging_(options_.staging_bytes, options_.actions_max),
       held_(options_.held_bytes, options_.held_max),
       outcomes_(options_.actions_max),
-      orders_(size_t{4} * options_.models_max) {}
+      orders_(size_t{4} * options_.models_max + kOffersWaitingMax) {}
 WorkerLink::~WorkerLink() = default;
 
 void WorkerLink::start(std::vector<Worker*> workers, std::string data_address, LinkControl& loop) {

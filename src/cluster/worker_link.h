@@ -33,7 +33,7 @@
 // a model that the next controller does not know of.
 //
 // Models come and go by the ModelSink; the ring of these orders has room for twice
-// `models_max`.
+// `models_max`, and for some offers of pipelines and tasks.
 //
 // Threading: report() from executors; drain(), offer() and the ModelSink's calls from any thread;
 // the rest belongs to the loop's thread.
