@@ -157,7 +157,7 @@ def main():
         repository = pathlib.Path(folder) / "models"
         rows = random.normal(0, arguments.features**-0.5, (arguments.items, arguments.features))
         personal.write_items(repository / MODEL / "1/items.features", np.arange(arguments.items), rows)
-        (repository / MODEL / "personal.toml").write_text("[limits]\nobservations_per_user = 100000\n")
+        (repository / MODEL / "personal.toml").write_text("[limits]\nobservations_per_user = 20000\n")
         with Server(repository, pathlib.Path(folder) / "log", **OPTIONS) as server:
             print("| | rate | p50 ms | p99 ms | p99.9 ms | max ms | failed |\n|---|---|---|---|---|---|---|")
             for seed, per_call in ((10, 1), (20, 10), (30, 100)):

@@ -189,12 +189,13 @@ void WorkerMetrics::Series::read_memory() {
 void WorkerMetrics::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
   Series::Device& device = series_->device(action.device);
   device.outstanding.Decrement();
+  // Who sees it counted sees its pages, too.
+  if (outcome.done() && action.type != ActionType::kInfer) series_->move_pages(device, action);
   series_->count(device, action.type, outcome.status);
   if (!outcome.done()) return;
   switch (action.type) {
-    case ActionType::kUnload: series_->move_pages(device, action); break;
+    case ActionType::kUnload: break;
     case ActionType::kLoad:
-      series_->move_pages(device, action);
       device.load_duration.Observe(outcome.duration.to_seconds());
       device.load_busy.Increment(outcome.duration.to_seconds());
       break;

@@ -317,6 +317,47 @@ TEST_F(ComputedFeaturesTest, WhatIsAskedWhenItStopsIsRefused) {
   inference_.release();
 }
 
+TEST(PersonalInputsTest, CallsWhoseRowsWereComputedByTheVersionBeforeAreAnsweredForKnownItems) {
+  const TestFolder folder("personal_inputs");
+  const auto before = std::make_shared<ComputedItems>(1, 5);
+  const auto row = [&](float feature) {
+    std::vector<float> padded(before->width());
+    padded[0] = feature;
+    return padded;
+  };
+  const auto rows_of = [&](uint64_t item) {
+    const std::string input = encode_inputs({{"x", "FP32", {1}, "1234"}}, 1)->at(0);
+    return ComputedRows{
+        .by = before, .items = {item}, .inputs = {std::make_shared<const std::string>(input)}, .values = row(0.5F)};
+  };
+  const auto model = PersonalModel::open(DiskStorage::open(folder.path).value(),
+                                         {.name = "1", .items = nullptr, .computed = before}, {})
+                         .value();
+  uint64_t observed = 0;
+  const auto observe = [&](uint64_t item) {
+    const std::vector<UserObservation> observations = {{++observed, item, 3}};
+    const std::vector<size_t> places = {0};
+    std::promise<Status> written;
+    const Status status =
+        model->observe(7, observations, rows_of(item), places, [&](const Status& over) { written.set_value(over); });
+    return status.ok() ? written.get_future().get() : status;
+  };
+  ASSERT_TRUE(observe(11).ok());
+  const auto next = std::make_shared<ComputedItems>(1, 6);
+  next->add(11, row(-2));
+  ASSERT_TRUE(model->swap({.name = "2", .items = nullptr, .computed = next}, PersonalModel::PoolCheck::kNone).ok());
+  const UserPrediction predicted = model->predict(7, rows_of(11), 0).value();
+  EXPECT_EQ(predicted.version, "2");
+  EXPECT_GT(predicted.value, 0) << "3 was observed of these features";
+  EXPECT_EQ(model->top_k_of(7, rows_of(11), 1)->places.at(0).item, 11U);
+  EXPECT_TRUE(observe(11).ok());
+  EXPECT_EQ(model->predict(7, rows_of(11), 0)->observations, 2U);
+  for (const Status& status :
+       {model->predict(7, rows_of(12), 0).status(), model->top_k_of(7, rows_of(12), 1).status(), observe(12)}) {
+    EXPECT_THAT(status.message(), HasSubstr("another version of the feature model"));
+  }
+}
+
 TEST(PersonalInputsTest, SnapshotsHoldTheInputsOfItems) {
   const TestFolder folder("personal_inputs");
   const auto computed = std::make_shared<ComputedItems>(1, 5);

@@ -147,9 +147,10 @@ Result<UserPrediction> PersonalModel::predict(uint64_t user, uint64_t item) {
 Result<UserPrediction> PersonalModel::predict(uint64_t user, const ComputedRows& rows, size_t index) {
   std::unique_lock lock(mutex_);
   FOLIOT_RETURN_IF_ERROR(load(user, lock));
-  if (!is_served(rows)) return other_version();
+  const auto features = is_served(rows) ? rows.row(index) : weights_->items().features_of(rows.items[index]);
+  if (!features) return other_version();
   UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
-  prediction.value = product(rows.row(index), weights_->weights(user));
+  prediction.value = product(*features, weights_->weights(user));
   return prediction;
 }
 
@@ -211,10 +212,12 @@ Result<TopK> PersonalModel::top_k_of(uint64_t user, const ComputedRows& rows, si
   FOLIOT_RETURN_IF_ERROR(check_twice(rows.items));
   std::unique_lock lock(mutex_);
   FOLIOT_RETURN_IF_ERROR(load(user, lock));
-  if (!is_served(rows)) return other_version();
+  ComputedRows made;
+  const ComputedRows* const served = served_rows(rows, made);
+  if (served == nullptr) return other_version();
   Ranking ranking = rank(user, 0);
   lock.unlock();
-  return rank(user, std::move(ranking), {rows.items, rows.values, rows.by->width()}, nullptr, k);
+  return rank(user, std::move(ranking), {served->items, served->values, served->by->width()}, nullptr, k);
 }
 
 Status PersonalModel::check_observations(std::span<const UserObservation> observations) {
@@ -249,9 +252,22 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
   FOLIOT_RETURN_IF_ERROR(check_observations(observations));
   UserChange change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
   std::unique_lock lock(mutex_);
-  if (!is_served(rows)) return other_version();
-  FOLIOT_RETURN_IF_ERROR(claim_items(rows, places, change));
+  ComputedRows made;
+  const ComputedRows* const served = served_rows(rows, made);
+  if (served == nullptr) return other_version();
+  FOLIOT_RETURN_IF_ERROR(claim_items(*served, places, change));
   return submit(std::move(change), query, lock);
+}
+
+const ComputedRows* PersonalModel::served_rows(const ComputedRows& rows, ComputedRows& made) const {
+  if (is_served(rows)) return &rows;
+  made = {.by = weights_->version().computed, .items = rows.items, .inputs = rows.inputs};
+  for (const uint64_t item : made.items) {
+    const std::optional<std::span<const float>> features = made.by->features_of(item);
+    if (!features) return nullptr;
+    made.values.insert(made.values.end(), features->begin(), features->end());
+  }
+  return &made;
 }
 
 // After an error nothing is claimed.

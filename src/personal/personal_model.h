@@ -231,6 +231,9 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   void stop_using(std::span<const UserObservation> observations);
   void drop_features();
   bool is_served(const ComputedRows& rows) const { return weights_->version().computed == rows.by; }
+  // By the version that is served, which may have been swapped in since the rows were computed: these, or `made`, of
+  // known items; null: one of them is not known.
+  const ComputedRows* served_rows(const ComputedRows& rows, ComputedRows& made) const;
   // REQUIRES: mutex_ is held. The user is in memory then, or unknown.
   Status load(uint64_t user, std::unique_lock<std::mutex>& lock) {
     return memory_ == nullptr ? Status() : memory_->load(user, lock);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,6 +18,7 @@
 #include <optional>
 
 #include "base/error_text.h"
+#include "process/background.h"
 #include "process/landlock.h"
 #include "process/system_call_filter.h"
 
@@ -71,12 +71,7 @@ Status limit_resources(const Confinement& confinement) {
 // none left.
 void step_back(bool background) {
   std::ofstream("/proc/self/oom_score_adj") << 1000;
-  if (!background) return;
-  const sched_param priority{};
-  ::sched_setscheduler(0, SCHED_IDLE, &priority);
-  ::setpriority(PRIO_PROCESS, 0, 19);
-  constexpr int kThisProcess = 1, kIdleClass = 3 << 13;  // of <linux/ioprio.h>
-  ::syscall(SYS_ioprio_set, kThisProcess, 0, kIdleClass);
+  if (background) go_to_background();
 }
 
 // True if files are restricted, false if this kernel cannot.

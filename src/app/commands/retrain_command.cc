@@ -9,6 +9,7 @@
 
 #include "app/commands/container_launch_command.h"
 #include "app/commands/flags.h"
+#include "process/background.h"
 #include "training/retrain.h"
 
 namespace foliot {
@@ -18,9 +19,11 @@ struct RetrainFlags {
   std::filesystem::path folder;
   std::filesystem::path state;
   RetrainOptions options;
+  bool in_background = true;
 };
 
 Status run_retrain(const RetrainFlags& flags) {
+  if (flags.in_background) go_to_background();
   FOLIOT_ASSIGN_OR_RETURN(const std::string version,
                           retrain(flags.folder, flags.state, flags.options, [](std::string_view line) {
                             fmt::print("{}\n", line);
@@ -58,6 +61,11 @@ void add_retrain_command(CLI::App& app, int& exit_code) {
   command->add_option("--seed", options.seed, "of random numbers")->capture_default_str();
   add_duration_flag(*command, "time-limit", options.time_limit, "of the trainer; it is killed then");
   add_bytes_flag(*command, "memory", options.memory_bytes, "limit of the trainer's data");
+  command
+      ->add_option("--background", flags->in_background,
+                   "train at idle priority, so that a server on this machine is as fast as without; false: where "
+                   "nothing else should be waited for")
+      ->capture_default_str();
   command->callback([flags, &exit_code] {
     flags->options.launcher = container_launch_command();
     flags->options.package = python_package_folder();

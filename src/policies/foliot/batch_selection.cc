@@ -82,6 +82,23 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, Tim
   return rest ? std::optional(taken(*rest)) : std::nullopt;
 }
 
+// Requests of the chosen batch's own queue have moved up since.
+std::optional<Batch> BatchSelection::next_after(const Batch& chosen, DeviceId device, TimePoint start) const {
+  const TimePoint end = start + exec(device, chosen.model, chosen.bucket, chosen.batch_index);
+  const Batch* next = nullptr;
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    const Batch& batch = batches_[i];
+    const bool same_queue = batch.model == chosen.model && batch.bucket == chosen.bucket;
+    if (dropped_[i] || same_queue || batch.latest < end || (next != nullptr && !sooner(batch, *next))) continue;
+    next = &batch;
+  }
+  if (next == nullptr) return std::nullopt;
+  Batch found = *next;
+  begin_with_first_equal(found);
+  fill_up(device, found);
+  return found;
+}
+
 // ---- Batches ----
 
 // From the largest size down: a large batch begins behind the requests that have

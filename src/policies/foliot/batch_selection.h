@@ -57,6 +57,9 @@ class BatchSelection {
   // can be filled without them; for when some cannot be met anyway.
   std::optional<Batch> choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start, Duration best_effort_max,
                               Duration caution);
+  // Of the last choice, after its batch was sent: the batch of another queue that could be run behind it, on the same
+  // lanes.
+  std::optional<Batch> next_after(const Batch& chosen, DeviceId device, TimePoint start) const;
   // When to choose again for the device that choose() was last asked for, since a batch was
   // held back; infinite if none was.
   TimePoint held_until() const { return held_until_; }

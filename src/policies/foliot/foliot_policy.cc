@@ -50,7 +50,7 @@ void FoliotPolicy::on_request(const Request& request, TimePoint now) {
     return;
   }
   board_.add(request);
-  touch(request.model);
+  touch(request.model, now);
   if (behind_another) return;
   if (const ModelState& state = board_.model(request.model); state.queues.size() == 1) {
     if (state.queues[0].with_deadline() > 0) note_expiry(request.model, state.queues[0][0].deadline - shortest);
@@ -79,8 +79,8 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
       if (outcome.status == OutcomeStatus::kFailed && board_.absent().contains(action.model.value())) {
         loads_.on_load_failed(action.model);
       }
-      if (free_.contains(device)) note_due(action.device);
-      touch(action.model);
+      if (free_.contains(device)) note_due(action.device, now);
+      touch(action.model, now);
       break;
     case ActionType::kUnload: board_.unload_over(action.device, action.model); break;
   }
@@ -91,11 +91,11 @@ void FoliotPolicy::on_device_changed(DeviceId device, TimePoint now) {
   update_device(device, now);
 }
 
-void FoliotPolicy::on_target_changed(ModelId model, TimePoint /*now*/) {
+void FoliotPolicy::on_target_changed(ModelId model, TimePoint now) {
   keeper_.on_target_changed(model);
   loads_.on_measured(model);
   loads_.on_target_changed();
-  touch(model);
+  touch(model, now);
   note_expiry(model);
 }
 
@@ -103,7 +103,7 @@ void FoliotPolicy::update_device(DeviceId device, TimePoint now) {
   loads_.on_device_changed(device, now);
   pool_.on_device_changed();
   for (const ModelId model : board_.on_device_changed(device)) {
-    touch(model);
+    touch(model, now);
     note_expiry(model);
   }
 }
@@ -119,16 +119,16 @@ void FoliotPolicy::on_model_removed(ModelId model, TimePoint /*now*/) {
   board_.on_model_removed(model);
 }
 
-void FoliotPolicy::touch(ModelId model) {
+void FoliotPolicy::touch(ModelId model, TimePoint now) {
   ModelState& state = board_.model(model);
   if (std::exchange(state.touched, true)) return;
-  touched_.push_back(model);
+  touched_.push_back({model, now});
 }
 
-void FoliotPolicy::note_due(DeviceId device) {
+void FoliotPolicy::note_due(DeviceId device, TimePoint now) {
   if (is_due_.contains(device.value())) return;
   is_due_.insert(device.value());
-  due_.push_back(device);
+  due_.push_back({device, now});
 }
 
 // ---- Decisions ----
@@ -155,51 +155,54 @@ void FoliotPolicy::free_devices(TimePoint now) {
     busy_.pop();
     if (cluster_.devices[device].lane_available(now) - board_.lookahead(DeviceId(device)) > now) continue;
     free_.insert(device);
-    note_due(DeviceId(device));
+    note_due(DeviceId(device), now);
   }
 }
 
 void FoliotPolicy::run_batches(TimePoint now, Dispatcher& dispatcher) {
   pool_.refresh(now);
-  for (; !spills_.empty() && spills_.top().first <= now; spills_.pop()) touch(ModelId(spills_.top().second));
+  for (; !spills_.empty() && spills_.top().first <= now; spills_.pop()) touch(ModelId(spills_.top().second), now);
   for (; !held_.empty() && held_.top().first <= now; held_.pop()) {
     const uint32_t device = held_.top().second;
     held_until_[device] = TimePoint::infinite_future();
-    if (free_.contains(device)) note_due(DeviceId(device));
+    if (free_.contains(device)) note_due(DeviceId(device), now);
   }
   looks_left_ = kDeviceLooksPerTurn;
   size_t served = 0;
   for (; served < due_.size() && looks_left_ > 0; ++served) {
-    const DeviceId device = due_[served];
-    is_due_.erase(device.value());
-    serve_device(device, now, dispatcher);
+    const Listed<DeviceId> due = due_[served];
+    is_due_.erase(due.what.value());
+    serve_device(due, now, dispatcher);
   }
   due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(served));
   looks_left_ = kModelLooksPerTurn;
   served = 0;
-  for (; served < touched_.size() && looks_left_ > 0; ++served) serve_model(touched_[served], now, dispatcher);
+  for (; served < touched_.size() && looks_left_ > 0; ++served)
+    serve_model(Listed<ModelId>(touched_[served]), now, dispatcher);
   touched_.erase(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(served));
 }
 
-void FoliotPolicy::serve_device(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+void FoliotPolicy::serve_device(const Listed<DeviceId>& due, TimePoint now, Dispatcher& dispatcher) {
+  const auto& [device, since] = due;
   if (!pool_.contains(device)) {
-    board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t model) { touch(ModelId(model)); });
+    board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t model) { touch(ModelId(model), now); });
     return;
   }
   while (free_.contains(device.value())) {
-    if (looks_left_ == 0) return note_due(device);
-    if (!run_batch(device, now, dispatcher)) return;
+    if (looks_left_ == 0) return note_due(device, now);
+    if (!run_batch(device, since, now, dispatcher)) return;
   }
 }
 
-void FoliotPolicy::serve_model(ModelId model, TimePoint now, Dispatcher& dispatcher) {
+void FoliotPolicy::serve_model(const Listed<ModelId>& touched, TimePoint now, Dispatcher& dispatcher) {
+  const auto& [model, since] = touched;
   ModelState& state = board_.model(model);
   state.touched = false;
   while (state.queued > 0) {
     const auto device = device_for(model, now);
     if (!device) break;
-    if (looks_left_ == 0) return touch(model);
-    if (!run_batch(*device, now, dispatcher)) break;
+    if (looks_left_ == 0) return touch(model, now);
+    if (!run_batch(*device, since, now, dispatcher)) break;
   }
   if (state.queued > 0) refuse_hopeless(model, now, dispatcher);
   if (state.queued > 0 && board_.absent().contains(model.value())) loads_.on_cold(model, now);
@@ -254,7 +257,7 @@ TimePoint FoliotPolicy::spill_time(DeviceId device, ModelId id) const {
   return first;
 }
 
-bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Dispatcher& dispatcher) {
   --looks_left_;
   const DeviceModel& facts = cluster_.device(device);
   // As many as it takes: an outcome will list it again.
@@ -271,23 +274,34 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
     look_again(device, selection_.held_until());
     return false;
   }
-  const RequestQueue& queue = board_.model(batch->model).queues[batch->bucket.value()];
-  BoundedArray<RequestId, kBatchSizeMax> requests;
-  for (uint32_t i = 0; i < batch->rows; ++i) requests.add(queue[batch->first + i].id);
-  const uint32_t batch_size = cluster_.batch_sizes(device, batch->model)[batch->batch_index];
-  const Window window{now, batch->latest + cluster_.slack(device)};
-  if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, lanes.fewest_for(*batch), requests, window) !=
-      Verdict::kAccepted) {
-    return false;
-  }
-  board_.erase(batch->model, batch->bucket, batch->first, batch->rows);
-  if (facts.lane_count() > 1) {
-    board_.exec_sent(device, batch->model, batch->bucket, batch->batch_index, batch->rows, now);
+  if (!send(device, *batch, lanes.fewest_for(*batch), now, dispatcher)) return false;
+  // Where looks come later than an EXEC takes, one batch a look does not keep devices busy.
+  const bool late = now - since > cluster_.durations().exec({device, batch->model, batch->bucket, batch->batch_index});
+  if (late && facts.lane_count() == 1 && facts.infers_outstanding() < cluster_.infers_outstanding_max) {
+    const std::optional<Batch> next = selection_.next_after(*batch, device, lanes.start());
+    if (next) send(device, *next, lanes.lanes(), now, dispatcher);
   }
   const TimePoint next = facts.lane_available(now) - board_.lookahead(device);
   if (next > now) {
     free_.erase(device.value());
     busy_.emplace(next, device.value());
+  }
+  return true;
+}
+
+bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes, TimePoint now,
+                        Dispatcher& dispatcher) {
+  const RequestQueue& queue = board_.model(batch.model).queues[batch.bucket.value()];
+  BoundedArray<RequestId, kBatchSizeMax> requests;
+  for (uint32_t i = 0; i < batch.rows; ++i) requests.add(queue[batch.first + i].id);
+  const uint32_t batch_size = cluster_.batch_sizes(device, batch.model)[batch.batch_index];
+  const Window window{now, batch.latest + cluster_.slack(device)};
+  if (dispatcher.infer(device, batch.model, batch.bucket, batch_size, lanes, requests, window) != Verdict::kAccepted) {
+    return false;
+  }
+  board_.erase(batch.model, batch.bucket, batch.first, batch.rows);
+  if (cluster_.device(device).lane_count() > 1) {
+    board_.exec_sent(device, batch.model, batch.bucket, batch.batch_index, batch.rows, now);
   }
   return true;
 }
@@ -401,7 +415,7 @@ void FoliotPolicy::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dispat
     const BucketId bucket(b);
     const RequestQueue& queue = board_.model(id).queues[b];
     while (queue.with_deadline() > 0) {
-      if (looks_left_ == 0) return touch(id);
+      if (looks_left_ == 0) return touch(id, now);
       --looks_left_;
       const size_t last = queue.with_deadline() - 1;
       const Outlook out = outlook(id, bucket, now);

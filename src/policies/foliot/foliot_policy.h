@@ -95,14 +95,19 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   // It holds other models than it did, or is up or not.
   void update_device(DeviceId device, TimePoint now);
   void free_devices(TimePoint now);
-  void touch(ModelId model);
+  void touch(ModelId model, TimePoint now);
   // The device will be looked at for a batch.
-  void note_due(DeviceId device);
+  void note_due(DeviceId device, TimePoint now);
   void run_batches(TimePoint now, Dispatcher& dispatcher);
   // Each does as much as the turn has looks left for, and puts back on its list what
   // is left to do.
-  void serve_device(DeviceId device, TimePoint now, Dispatcher& dispatcher);
-  void serve_model(ModelId model, TimePoint now, Dispatcher& dispatcher);
+  template <typename T>
+  struct Listed {
+    T what;
+    TimePoint since;
+  };
+  void serve_device(const Listed<DeviceId>& due, TimePoint now, Dispatcher& dispatcher);
+  void serve_model(const Listed<ModelId>& touched, TimePoint now, Dispatcher& dispatcher);
   // The device that is to run the model next: free, and in the pool unless it is
   // time to spill.
   std::optional<DeviceId> device_for(ModelId model, TimePoint now);
@@ -111,7 +116,9 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   // which its batch could begin with one more row in it.
   TimePoint spill_time(DeviceId device, ModelId model) const;
   // False if there is nothing for the device to do now. Takes one look.
-  bool run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  // `since`: when it, or what is looked at on whose behalf, was put on its list.
+  bool run_batch(DeviceId device, TimePoint since, TimePoint now, Dispatcher& dispatcher);
+  bool send(DeviceId device, const Batch& batch, LaneInterval lanes, TimePoint now, Dispatcher& dispatcher);
   // A batch was held back until then.
   void look_again(DeviceId device, TimePoint when);
 
@@ -128,16 +135,16 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   uint32_t looks_left_ = 0;  // in this turn
   // By kind of device: a request has waited in vain a short while before.
   std::vector<TimePoint> overloaded_until_;
-  BitSet free_;                        // devices with less than `lookahead` to do
-  std::vector<Request> unmeetable_;    // on arrival; to be refused
-  std::vector<DeviceId> due_;          // of those, the ones for which something has changed
-  BitSet is_due_;                      // devices in due_
-  std::vector<ModelId> touched_;       // models with new requests or a new holder
-  Earliest<uint32_t> busy_;            // when the other devices will be free
-  Earliest<uint32_t> spills_;          // when a model may go to a spare device
-  Earliest<uint32_t> held_;            // when to look again at a device for which a batch was held back
-  std::vector<TimePoint> held_until_;  // of those, by device the earliest
-  Earliest<uint32_t> expiries_;        // when a model's first request may have to be refused
+  BitSet free_;                           // devices with less than `lookahead` to do
+  std::vector<Request> unmeetable_;       // on arrival; to be refused
+  std::vector<Listed<DeviceId>> due_;     // of those, the ones for which something has changed
+  BitSet is_due_;                         // devices in due_
+  std::vector<Listed<ModelId>> touched_;  // models with new requests or a new holder
+  Earliest<uint32_t> busy_;               // when the other devices will be free
+  Earliest<uint32_t> spills_;             // when a model may go to a spare device
+  Earliest<uint32_t> held_;               // when to look again at a device for which a batch was held back
+  std::vector<TimePoint> held_until_;     // of those, by device the earliest
+  Earliest<uint32_t> expiries_;           // when a model's first request may have to be refused
 };
 
 std::unique_ptr<Policy> make_foliot_policy(const Cluster& cluster, const FoliotOptions& options = {});
