@@ -189,7 +189,7 @@ void WorkerMetrics::Series::read_memory() {
 void WorkerMetrics::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
   Series::Device& device = series_->device(action.device);
   device.outstanding.Decrement();
-  // Who sees it counted sees its pages, too.
+  // Before it is counted: a reader of the count sees the pages, too.
   if (outcome.done() && action.type != ActionType::kInfer) series_->move_pages(device, action);
   series_->count(device, action.type, outcome.status);
   if (!outcome.done()) return;
