@@ -144,6 +144,13 @@ ChildOptions trainer_process(const fs::path& data, const fs::path& output, const
     return child;
   }
   pass_on({"FOLIOT_TEST_LAUNCHES", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
+  for (const char* const name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    if (options.threads == 0 || !environment_value(name).empty()) {
+      pass_on({name});
+    } else {
+      child.environment.push_back(fmt::format("{}={}", name, options.threads));
+    }
+  }
   child.command = options.launcher;
   child.input = encode_launch({.python = options.python,
                                .module = "foliot.trainer",

@@ -42,6 +42,7 @@ struct RetrainOptions {
   std::string spark{};              // Spark's master, to train there; empty: in the trainer's own process
   uint64_t memory_bytes = uint64_t{8} << 30;
   Duration time_limit = Duration::seconds(7200);
+  uint32_t threads = 0;                            // of the trainer's libraries; 0: as many as they choose
   size_t features = 0;                             // 0: as many as the version before
   std::vector<double> lambdas{0.3, 1, 3, 10, 30};  // the best by held out error is taken
   uint32_t iterations = 10;

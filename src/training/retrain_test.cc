@@ -148,6 +148,12 @@ TEST_F(RetrainTest, MakesTheNextVersion) {
   EXPECT_EQ(PersonalVersion::open(folder_ / "model" / "5")->items->features(), 5u);
 }
 
+TEST_F(RetrainTest, LibrariesOfTheTrainerHaveSoManyThreads) {
+  options_.threads = 3;
+  ASSERT_TRUE(train("print(os.environ['OPENBLAS_NUM_THREADS'], os.environ['OMP_NUM_THREADS'])").ok());
+  EXPECT_THAT(lines_, testing::Contains("3 3"));
+}
+
 TEST_F(RetrainTest, WhatTheTrainerMadeIsChecked) {
   EXPECT_THAT(failure("features = features[:2]"),
               HasSubstr("features.f32 has 8 bytes: must have 2 values for each of 2 items, 16 bytes"));

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 
 #include "app/commands/container_launch_command.h"
 #include "app/commands/flags.h"
+#include "platform/processor.h"
 #include "process/background.h"
 #include "training/retrain.h"
 
@@ -23,9 +25,14 @@ struct RetrainFlags {
 };
 
 Status run_retrain(const RetrainFlags& flags) {
-  if (flags.in_background) go_to_background();
+  RetrainOptions options = flags.options;
+  if (flags.in_background) {
+    go_to_background();
+    // A processor that computes slows down its neighbours, whatever its priority.
+    options.threads = std::max(usable_processors(), 2u) - 1;
+  }
   FOLIOT_ASSIGN_OR_RETURN(const std::string version,
-                          retrain(flags.folder, flags.state, flags.options, [](std::string_view line) {
+                          retrain(flags.folder, flags.state, options, [](std::string_view line) {
                             fmt::print("{}\n", line);
                             std::fflush(stdout);
                           }));
@@ -63,8 +70,8 @@ void add_retrain_command(CLI::App& app, int& exit_code) {
   add_bytes_flag(*command, "memory", options.memory_bytes, "limit of the trainer's data");
   command
       ->add_option("--background", flags->in_background,
-                   "train at idle priority, so that a server on this machine is as fast as without; false: where "
-                   "nothing else should be waited for")
+                   "train at idle priority, on all processors but one, so that a server on this machine stays quick; "
+                   "false: as any other process")
       ->capture_default_str();
   command->callback([flags, &exit_code] {
     flags->options.launcher = container_launch_command();
