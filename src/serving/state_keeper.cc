@@ -56,7 +56,7 @@ Result<StateKeeper::Keep> StateKeeper::open_redis(const std::string& text) {
 }
 
 Status StateKeeper::start(const std::string& place) {
-  const bool is_redis = place.starts_with("redis://") || place.starts_with("unix:");
+  const bool is_redis = RedisAddress::is_one(place);
   FOLIOT_ASSIGN_OR_RETURN(keep_, is_redis ? open_redis(place) : open_file(place));
   if (is_redis) FOLIOT_RETURN_IF_ERROR(keep_());
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "state", .nice = kStateNice}, [this] { run(); }));
