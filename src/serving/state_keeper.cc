@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "selection/redis_states.h"
 #include "selection/state_exchange.h"
 #include "selection/state_file.h"
+#include "serving/redis_place.h"
 
 namespace foliot {
 namespace {
@@ -45,8 +45,7 @@ Result<StateKeeper::Keep> StateKeeper::open_file(const std::string& file) {
 }
 
 Result<StateKeeper::Keep> StateKeeper::open_redis(const std::string& text) {
-  FOLIOT_ASSIGN_OR_RETURN(RedisAddress address, RedisAddress::parse(text));
-  if (const char* password = std::getenv("FOLIOT_REDIS_PASSWORD")) address.password = password;
+  FOLIOT_ASSIGN_OR_RETURN(RedisAddress address, redis_place(text));
   const auto redis = std::make_shared<RedisExchange>(std::move(address), inference_, writer_name());
   if (Status connected = redis->states.connect(); !connected.ok()) {
     return Status::unavailable(connected.message() + "; start Redis there, or give --state another place");
