@@ -174,6 +174,22 @@ def test_another_goes_on_when_the_keeper_is_killed(cluster, redis, root):
     assert not keeper.is_keeper()
 
 
+def test_a_keeper_that_stood_still_changes_nothing(cluster, redis, root):
+    rows = rows_of(MANY)
+    np.save(root / "rows.npy", rows)
+    keeper, (follower,) = share(cluster, redis, root, 2)
+    job_id = keeper.jobs.submit_offline({"x": "rows.npy"}, "answers", model="large")["id"]
+    eventually(lambda: follower.done(job_id) > 500, 120)
+    keeper.part.process.send_signal(signal.SIGSTOP)
+    job = follower.wait(job_id)
+    assert (job["state"], job["progress"]["done"]) == ("succeeded", len(rows)), job
+    keeper.part.process.send_signal(signal.SIGCONT)
+    keeper.part.await_line("does not keep the jobs of unix:.*redis.sock any more")
+    same_everywhere([keeper, follower], lambda jobs: jobs == [job])
+    check(root, "answers", rows, 3)
+    assert follower.is_keeper() and not keeper.is_keeper()
+
+
 def test_a_keeper_that_stops_gives_its_jobs_to_another(cluster, redis, root):
     rows = rows_of(MANY)
     np.save(root / "rows.npy", rows)

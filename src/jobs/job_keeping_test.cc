@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -89,6 +89,8 @@ TEST_F(JobKeepingTest, ALostAnswerIsFoundByTheNextTake) {
 class Server {
  public:
   Server(Random random, int number) : random_(random), rate_(0.9 + 0.2 * random_.uniform()), number_(number) {}
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
 
   TimePoint clock(double time) const { return instant(1000.0 * number_ + rate_ * time); }
   bool keeps(double time) const { return keeping_.keeps(clock(time)); }
@@ -158,7 +160,7 @@ constexpr double kBadUntil = 120, kGoodUntil = 150, kSettled = 12;
 void run_seed(uint64_t seed, int& changes, int& late_ends) {
   Random random(seed);
   FakeJobLease lease;
-  std::vector<Server> servers;
+  std::deque<Server> servers;
   for (int i = 0; i < 3; ++i) servers.emplace_back(random.fork(), i);
   std::string last;
   for (double time = 0; time < kGoodUntil; time += 0.01) {
