@@ -132,13 +132,13 @@ class GrpcJobCall final : public GrpcCall {
     if (const auto refusal = turned_away(Scope::kJobs, what)) return finish(*refusal);
     if (const auto refusal = turned_away(Method::scope(request_), what)) return finish(*refusal);
     JobService* const service = calls_.parts().jobs;
-    if (service == nullptr) return finish(to_grpc(no_jobs_kept()));
+    if (const Status status = check_served(service); !status.ok()) return finish(to_grpc(status));
     // The call stays until it is finished; a mailbox delivers nothing after the server.
-    const Status status = Method::start(request_, JobViewer(calls_.parts().gate, authorization()), *service,
-                                        [mailbox = calls_.mailbox(), this](Result<Job> job) {
-                                          mailbox->post([this, job = std::move(job)] { on_result(job); });
-                                        });
-    if (!status.ok()) finish(to_grpc(status));
+    const Status started = Method::start(request_, JobViewer(calls_.parts().gate, authorization()), *service,
+                                         [mailbox = calls_.mailbox(), this](Result<Job> job) {
+                                           mailbox->post([this, job = std::move(job)] { on_result(job); });
+                                         });
+    if (!started.ok()) finish(to_grpc(started));
   }
   void on_result(const Result<Job>& job) {
     if (!job.ok()) return finish(to_grpc(job.status()));
@@ -170,7 +170,7 @@ class GrpcJobListCall final : public GrpcCall {
     calls_.add<GrpcJobListCall>(protocol_);
     if (const auto refusal = turned_away(Scope::kJobs, "ListRequest")) return finish(*refusal);
     const JobService* const service = calls_.parts().jobs;
-    if (service == nullptr) return finish(to_grpc(no_jobs_kept()));
+    if (const Status status = check_served(service); !status.ok()) return finish(to_grpc(status));
     const JobViewer viewer(calls_.parts().gate, authorization());
     for (const Job& job : service->list()) {
       if (viewer.sees(job)) encode_job(job, *response_.add_jobs());

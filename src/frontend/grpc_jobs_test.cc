@@ -181,5 +181,15 @@ TEST(GrpcJobs, WithoutJobsTheErrorSaysHowToHaveThem) {
   without->stop();
 }
 
+TEST(GrpcJobs, WhatCannotBeReadYetIsNotShownAsNone) {
+  TestServer server;
+  server.jobs.set_readable(Status::unavailable("not read yet"));
+  JobsClient client(*server.frontend);
+  for (const grpc::Status& status : {client.list(), client.show("a"), client.submit(offline_request())}) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(status.error_message(), "not read yet");
+  }
+}
+
 }  // namespace
 }  // namespace foliot

@@ -85,9 +85,7 @@ bool serve_jobs_path(HttpExchange& exchange, const std::vector<std::string>& pat
     exchange.respond(error_response(status));
     return true;
   };
-  if (parts.jobs == nullptr) {
-    return refuse(no_jobs_kept());
-  }
+  if (const Status status = check_served(parts.jobs); !status.ok()) return refuse(status);
   if (exchange.target().find('?') != std::string_view::npos) {
     return refuse(Status::invalid_argument("paths of jobs take no query ('?')"));
   }

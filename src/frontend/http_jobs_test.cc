@@ -163,5 +163,16 @@ TEST(HttpJobs, TenantsAreFoundByTheNamesOfTheirKeys) {
   EXPECT_THAT(server.frontend->tenant_named("gone").status().message(), HasSubstr("'gone' is not in the keys file"));
 }
 
+TEST(HttpJobs, WhatCannotBeReadYetIsNotShownAsNone) {
+  TestServer server;
+  server.jobs.set_readable(Status::unavailable("not read yet"));
+  const uint16_t port = server.frontend->http_port();
+  EXPECT_EQ(ask_for_jobs(port, kGet, "/v2/jobs").status, 503u);
+  EXPECT_EQ(ask_for_jobs(port, kGet, "/v2/jobs/job1").status, 503u);
+  const JobReply refused = ask_for_jobs(port, kPost, "/v2/jobs", R"({"kind":"offline"})");
+  EXPECT_EQ(refused.status, 503u);
+  EXPECT_EQ(refused.error(), "not read yet");
+}
+
 }  // namespace
 }  // namespace foliot

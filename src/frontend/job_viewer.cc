@@ -24,6 +24,9 @@ std::optional<Scope> scope_of_job_kind(std::string_view kind) {
   return kind == kRegistrationKind ? std::optional(Scope::kAdmin) : std::nullopt;
 }
 
-Status no_jobs_kept() { return Status::unimplemented("this server keeps no jobs: start it with --jobs FOLDER"); }
+Status check_served(const JobService* jobs) {
+  if (jobs == nullptr) return Status::unimplemented("this server keeps no jobs: start it with --jobs FOLDER");
+  return jobs->readable();
+}
 
 }  // namespace foliot

@@ -35,7 +35,8 @@ class JobViewer {
 // That a submission needs besides `jobs`; nullopt: none.
 std::optional<Scope> scope_of_job_kind(std::string_view kind);
 
-Status no_jobs_kept();
+// Whether jobs can be shown and changed. Errors: kUnimplemented if none are kept (null), JobService's.
+Status check_served(const JobService* jobs);
 
 }  // namespace foliot
 

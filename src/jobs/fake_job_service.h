@@ -22,6 +22,9 @@ class FakeJobService : public JobService {
     for (std::thread& thread : threads_) thread.join();
   }
 
+  void set_readable(Status readable) { readable_ = std::move(readable); }
+  Status readable() const override { return readable_; }
+
   void submit(JobRequest request, Done done) override {
     threads_.emplace_back([this, request = std::move(request), done = std::move(done)] {
       done(request.kind == "wrong" ? Result<Job>(Status::invalid_argument("it is wrong")) : add(request));
@@ -53,6 +56,7 @@ class FakeJobService : public JobService {
   mutable std::mutex mutex_;
   JobTable table_{{}};
   int ids_ = 0;
+  Status readable_;                   // of the test's thread, before calls
   std::vector<std::thread> threads_;  // of the thread that submits
 };
 

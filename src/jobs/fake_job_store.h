@@ -22,7 +22,8 @@ class FakeJobStore : public JobStore {
     std::mutex mutex;
     std::map<std::string, std::string> jobs;  // as JSON, by id; guarded by mutex
     std::atomic<bool> full = false;
-    std::atomic<int> puts = 0;  // that succeeded
+    std::atomic<bool> fails_after_put = false;  // what is put is there, and the answer is lost
+    std::atomic<int> puts = 0;                  // that succeeded
     // Before each; empty: nothing. Set before there are threads.
     std::function<void(const Job& job)> on_put{};
   };
@@ -43,12 +44,14 @@ class FakeJobStore : public JobStore {
     const std::lock_guard lock(disk_->mutex);
     if (disk_->full) return Status::resource_exhausted("the fake disk is full");
     disk_->jobs[job.id] = to_json(job);
+    if (disk_->fails_after_put) return Status::unavailable("the fake disk does not answer");
     ++disk_->puts;
     return Status();
   }
   Status remove(const std::string& id) override {
     const std::lock_guard lock(disk_->mutex);
     if (disk_->full) return Status::resource_exhausted("the fake disk is full");
+    if (disk_->fails_after_put) return Status::unavailable("the fake disk does not answer");
     disk_->jobs.erase(id);
     return Status();
   }

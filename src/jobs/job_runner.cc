@@ -43,6 +43,10 @@ class JobRunner::Context final : public JobContext {
   }
   void set_waiting(std::string why) override {
     const std::lock_guard lock(runner_.mutex_);
+    if (runner_.options_.keeps_waiting && runner_.table_.find(id_)->waiting != why) {
+      runner_.unsaved_.insert(id_);
+      runner_.changed_.notify_all();
+    }
     runner_.table_.set_waiting(id_, std::move(why));
   }
   void wait(Duration duration) override {
@@ -106,7 +110,7 @@ void JobRunner::enqueue(Change change) {
   {
     const std::lock_guard lock(mutex_);
     if (!is_running_ || is_stopping_) {
-      refused = Status::unavailable(is_stopping_ ? "the server is shutting down" : "the server is starting");
+      refused = Status::unavailable(is_stopping_ ? options_.why_stopped : "the server is starting");
     } else if (changes_.size() >= kChangesMax) {
       refused = Status::unavailable(fmt::format("{} submissions and cancellations wait, the limit", changes_.size()));
     } else {
@@ -142,7 +146,7 @@ void JobRunner::keep_changes() {
       changes_.pop_front();
       const bool stops = is_stopping_;
       lock.unlock();
-      change.done(stops            ? Result<Job>(Status::unavailable("the server is shutting down"))
+      change.done(stops            ? Result<Job>(Status::unavailable(options_.why_stopped))
                   : change.request ? add_job(*change.request)
                                    : cancel_job(change.id));
       lock.lock();
@@ -183,6 +187,8 @@ Result<Job> JobRunner::add_job(const JobRequest& request) {
     const std::lock_guard store_lock(store_mutex_);
     if (const Status status = store_->put(*job); !status.ok()) {
       kind->second->discard(*job);
+      const std::lock_guard lock(mutex_);
+      unsaved_.insert(job->id);
       return status.with_context("the job cannot be kept");
     }
     {
@@ -190,7 +196,11 @@ Result<Job> JobRunner::add_job(const JobRequest& request) {
       gone = table_.add(*job);
     }
     for (const std::string& id : gone) {
-      if (const Status status = store_->remove(id); !status.ok()) options_.on_failure(status.message());
+      const Status status = store_->remove(id);
+      if (status.ok()) continue;
+      options_.on_failure(status.message());
+      const std::lock_guard lock(mutex_);
+      unsaved_.insert(id);
     }
   }
   changed_.notify_all();
@@ -217,8 +227,10 @@ Status JobRunner::try_to_save(const std::string& id) {
   const std::lock_guard store_lock(store_mutex_);
   const std::optional<Job> job = find(id);
   if (job) return put(*job);
+  // Its place was taken, or it was refused.
+  FOLIOT_RETURN_IF_ERROR(store_->remove(id));
   const std::lock_guard lock(mutex_);
-  unsaved_.erase(id);  // its place was taken
+  unsaved_.erase(id);
   return Status();
 }
 

@@ -6,7 +6,7 @@
 //   notifier thread: webhooks
 //
 // A change that the store cannot take now is kept in memory and tried again each second; only a submission is refused
-// for it. So jobs under way and all else go on while a disk is full.
+// for it, and removed from the store, which may have it yet. So jobs under way and all else go on while a disk is full.
 //
 // stop() interrupts what runs, at its next step: it is queued again, and goes on when the next process starts. A
 // webhook is sent at least once.
@@ -41,6 +41,10 @@ struct JobRunnerOptions {
   uint32_t running_max = 1;
   JobTable::Limits limits{};
   Duration store_retry = Duration::seconds(1);  // where the store failed
+  // Why a job does not advance is kept, too, after store_retry: for servers that read it from the store.
+  bool keeps_waiting = false;
+  // What submissions are refused with after stop().
+  std::string why_stopped = "the server is shutting down";
   // The wall clock, since 1970; from any thread.
   std::function<TimePoint()> now;
   // Of no two jobs the same, and not to be guessed.

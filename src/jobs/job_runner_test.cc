@@ -5,13 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 
+#include "jobs/fake_job_kind.h"
 #include "jobs/fake_job_store.h"
 
 namespace foliot {
@@ -21,79 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kGiveUp = std::chrono::seconds(60);
-
-// A job of it takes `steps` steps, as its request says ({"steps": 3}); the test lets it take them.
-class SteppedJobs : public JobKind {
- public:
-  std::string_view name() const override { return "stepped"; }
-  Status accept(Job& job) override {
-    if (job.request == R"({"wrong":true})") return Status::invalid_argument("'wrong' is wrong");
-    job.total = 3;
-    const std::lock_guard lock(mutex_);
-    claimed_.insert(job.id);
-    return Status();
-  }
-  void discard(const Job& job) override {
-    const std::lock_guard lock(mutex_);
-    claimed_.erase(job.id);
-  }
-  Status run(const Job& job, JobContext& context) override {
-    uint64_t done = job.done;
-    {
-      const std::lock_guard lock(mutex_);
-      ++runs_;
-      running_most_ = std::max(running_most_, ++running_);
-    }
-    changed_.notify_all();
-    while (done < 3 && !context.is_over()) {
-      if (take_step()) {
-        context.keep(++done, 3, {});
-      } else {
-        context.set_waiting("the test");
-        context.wait(Duration::milliseconds(1));
-      }
-    }
-    const std::lock_guard lock(mutex_);
-    --running_;
-    if (done < 3) return Status::unavailable("it was ended");
-    return failure_;
-  }
-
-  void allow(int steps) {
-    const std::lock_guard lock(mutex_);
-    steps_ += steps;
-  }
-  void fail(const Status& status) { failure_ = status; }
-  void await_runs(int runs) {
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(changed_.wait_for(lock, kGiveUp, [&] { return runs_ >= runs; }));
-  }
-  int running_most() {
-    const std::lock_guard lock(mutex_);
-    return running_most_;
-  }
-  size_t claimed() {
-    const std::lock_guard lock(mutex_);
-    return claimed_.size();
-  }
-
- private:
-  bool take_step() {
-    const std::lock_guard lock(mutex_);
-    if (steps_ == 0) return false;
-    --steps_;
-    return true;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::set<std::string> claimed_;
-  int steps_ = 0;
-  int runs_ = 0;
-  int running_ = 0;
-  int running_most_ = 0;
-  Status failure_;
-};
 
 class FakeWebhooks : public WebhookSender {
  public:
@@ -124,6 +50,7 @@ class JobRunnerTest : public testing::Test {
     JobRunnerOptions options{.running_max = 2,
                              .limits = {.jobs_max = 10, .webhook_wait_first = Duration::milliseconds(1)},
                              .store_retry = Duration::milliseconds(1),
+                             .keeps_waiting = keeps_waiting_,
                              .now = [this] { return TimePoint() + Duration::milliseconds(++milliseconds_); },
                              .make_id = [this] { return fmt::format("job{}", ++ids_); },
                              .elsewhere = {{"far", "ask the far one"}},
@@ -165,7 +92,8 @@ class JobRunnerTest : public testing::Test {
   std::vector<Job> kept() { return *FakeJobStore(disk_).read(); }
 
   const std::shared_ptr<FakeJobStore::Disk> disk_ = std::make_shared<FakeJobStore::Disk>();
-  SteppedJobs kind_;
+  bool keeps_waiting_ = false;
+  FakeJobKind kind_;
   FakeWebhooks webhooks_;
   std::mutex mutex_;
   std::vector<std::string> lines_;
@@ -307,6 +235,28 @@ TEST_F(JobRunnerTest, AFullDiskRefusesSubmissionsAndJobsGoOn) {
   eventually([&] { return kept().at(0).state == JobState::kSucceeded; });
   const std::lock_guard lock(mutex_);
   EXPECT_THAT(lines_, ElementsAre(HasSubstr("cannot be kept now: the fake disk is full")));
+}
+
+TEST_F(JobRunnerTest, ARefusedSubmissionThatTheStoreHasIsRemoved) {
+  begin();
+  const std::string first = submit()->id;
+  disk_->fails_after_put = true;
+  EXPECT_EQ(submit().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(kept().size(), 2u) << "the store has it, and its answer was lost";
+  disk_->fails_after_put = false;
+  const Result<Job> next = submit();
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(next->number, 3u) << "of no two jobs the same";
+  eventually([&] { return kept().size() == 2; });
+  EXPECT_EQ(kept().at(0).id, first);
+  EXPECT_EQ(kept().at(1).id, next->id);
+}
+
+TEST_F(JobRunnerTest, WhyAJobWaitsIsKeptIfThatIsAsked) {
+  keeps_waiting_ = true;
+  begin();
+  const std::string id = submit()->id;
+  eventually([&] { return kept().at(0).waiting == "the test"; });
 }
 
 TEST_F(JobRunnerTest, BeginsWhileTheDiskIsFull) {

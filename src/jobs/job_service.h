@@ -1,7 +1,7 @@
 // JobService: the interface between the protocols and jobs.
 //
-// Reading never waits for a disk. submit() and cancel() answer by `done`, once, on any thread or before they return:
-// the change lasts then.
+// Reading never waits for a disk or another server. submit() and cancel() answer by `done`, once, on any thread or
+// before they return: the change lasts then.
 //
 // Errors: kInvalidArgument for a request that its kind refuses, naming what is wrong; kNotFound for an id, or a file or
 // a model of a request; kAlreadyExists for a job that has ended, or an output that exists; kResourceExhausted at a
@@ -26,8 +26,11 @@ class JobService {
  public:
   using Done = std::function<void(Result<Job>)>;
   virtual ~JobService() = default;
+  // Why jobs cannot be read yet: kUnavailable; ok: they can, from here on.
+  virtual Status readable() const { return Status(); }
   virtual void submit(JobRequest request, Done done) = 0;
   virtual void cancel(std::string id, Done done) = 0;
+  // REQUIRES: readable(), here and below.
   virtual std::optional<Job> find(std::string_view id) const = 0;
   // In the order of submission.
   virtual std::vector<Job> list() const = 0;

@@ -1,5 +1,6 @@
-// JobStore: where jobs are kept so that they outlive the process. A port: SqliteJobStore is the real one,
-// FakeJobStore keeps them in memory. All of them pass one suite (job_store_test.cc).
+// JobStore: where jobs are kept so that they outlive the process. A port: SqliteJobStore is that of one
+// server, RedisJobStore that of several, FakeJobStore keeps them in memory. All of them pass one suite
+// (job_store_test.cc).
 //
 // A change lasts once its call has returned without an error. After an error the job is either as before or as
 // it was to be, whole in both cases. Jobs are small: at most some 32 KiB each, and JobTable bounds their number.

@@ -11,7 +11,10 @@
 #include <memory>
 
 #include "jobs/fake_job_store.h"
+#include "jobs/redis_job_lease.h"
+#include "jobs/redis_job_store.h"
 #include "jobs/sqlite_job_store.h"
+#include "redis/test_redis_server.h"
 
 namespace foliot {
 namespace {
@@ -43,6 +46,22 @@ class SqlitePlace : public JobPlace {
  private:
   const std::filesystem::path file_ =
       std::filesystem::path(testing::TempDir()) / fmt::format("foliot_job_contract_{}.sqlite", ::getpid());
+};
+
+// With the lease that its stores write by.
+class RedisPlace : public JobPlace {
+ public:
+  std::unique_ptr<JobStore> open() override {
+    const std::string token = fmt::format("token{}", ++stores_);
+    EXPECT_TRUE(lease_.release(fmt::format("token{}", stores_ - 1)).ok());
+    EXPECT_TRUE(lease_.take(token, Duration::seconds(600))->is_mine);
+    return std::make_unique<RedisJobStore>(server_.address(), token);
+  }
+
+ private:
+  TestRedisServer server_;
+  RedisJobLease lease_{server_.address(), "test"};
+  int stores_ = 0;
 };
 
 struct JobStoreCase {
@@ -108,9 +127,10 @@ TEST_P(JobStoreContract, KeepsManyAndLargeJobs) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, JobStoreContract,
-    testing::Values(JobStoreCase{"Fake", []() -> std::unique_ptr<JobPlace> { return std::make_unique<FakePlace>(); }},
-                    JobStoreCase{"Sqlite",
-                                 []() -> std::unique_ptr<JobPlace> { return std::make_unique<SqlitePlace>(); }}),
+    testing::Values(
+        JobStoreCase{"Fake", []() -> std::unique_ptr<JobPlace> { return std::make_unique<FakePlace>(); }},
+        JobStoreCase{"Sqlite", []() -> std::unique_ptr<JobPlace> { return std::make_unique<SqlitePlace>(); }},
+        JobStoreCase{"Redis", []() -> std::unique_ptr<JobPlace> { return std::make_unique<RedisPlace>(); }}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

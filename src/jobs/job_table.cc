@@ -32,20 +32,21 @@ std::vector<Job> JobTable::recover(std::vector<Job> kept, TimePoint now) {
     }
     job.waiting.clear();
     if (job != before) changed.push_back(job);
+    last_number_ = std::max(last_number_, job.number);
     numbers_.emplace(job.id, job.number);
     jobs_.emplace(job.number, std::move(job));
   }
   return changed;
 }
 
-Result<Job> JobTable::admit(const JobRequest& request, std::string id, TimePoint now) const {
+Result<Job> JobTable::admit(const JobRequest& request, std::string id, TimePoint now) {
   if (jobs_.size() >= limits_.jobs_max &&
       std::ranges::none_of(jobs_, [](const auto& entry) { return may_go(entry.second); })) {
     return Status::resource_exhausted(
         fmt::format("there are {} jobs that have not ended, the limit: wait for one, or cancel one", jobs_.size()));
   }
   Job job{.id = std::move(id),
-          .number = jobs_.empty() ? 1 : jobs_.rbegin()->first + 1,
+          .number = ++last_number_,
           .kind = request.kind,
           .owner = request.owner,
           .request = request.request,

@@ -46,8 +46,9 @@ class JobTable {
   // is empty.
   std::vector<Job> recover(std::vector<Job> kept, TimePoint now);
 
-  // A queued job as add() would add it. Errors: kResourceExhausted if no job has ended and there are `jobs_max`.
-  Result<Job> admit(const JobRequest& request, std::string id, TimePoint now) const;
+  // A queued job as add() would add it, with a number that no other gets, whether it is added or not: what could not be
+  // kept may be in the store yet. Errors: kResourceExhausted if no job has ended and there are `jobs_max`.
+  Result<Job> admit(const JobRequest& request, std::string id, TimePoint now);
   // Of admit(), once it is kept. Returns the ids of those whose place it takes, which are forgotten.
   std::vector<std::string> add(Job job);
 
@@ -89,6 +90,7 @@ class JobTable {
   static bool may_go(const Job& job);
 
   Limits limits_;
+  uint64_t last_number_ = 0;
   std::map<uint64_t, Job> jobs_;                          // by number
   std::map<std::string, uint64_t, std::less<>> numbers_;  // by id
 };

@@ -1,21 +1,13 @@
 #include "selection/redis_states.h"
 
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
-#include <sys/time.h>
 
-#include <cerrno>
-#include <charconv>
-#include <csignal>
-#include <ctime>
+#include <cstdint>
 #include <optional>
-#include <utility>
+#include <string_view>
 
 namespace foliot {
 namespace {
-
-constexpr std::string_view kScheme = "redis://";
-constexpr std::string_view kSocketScheme = "unix:";
 
 // KEYS: states, revisions. ARGV: a revision, how many. Returns context, revision and state of each.
 constexpr const char* kReadScript = R"(
@@ -78,126 +70,7 @@ std::string key(const std::string& application, std::string_view what) {
   return fmt::format("foliot:{{{}}}:{}", application, what);
 }
 
-std::optional<uint64_t> parse_number(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-// While it lives, a write to a connection that is gone fails, and no signal ends the process.
-class BrokenPipesFail {
- public:
-  BrokenPipesFail() {
-    sigemptyset(&broken_pipe_);
-    sigaddset(&broken_pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &broken_pipe_, &before_);
-  }
-  ~BrokenPipesFail() {
-    const timespec at_once{};
-    while (sigismember(&before_, SIGPIPE) == 0 && ::sigtimedwait(&broken_pipe_, nullptr, &at_once) < 0 &&
-           errno == EINTR) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  BrokenPipesFail(const BrokenPipesFail&) = delete;
-  BrokenPipesFail& operator=(const BrokenPipesFail&) = delete;
-
- private:
-  sigset_t broken_pipe_{}, before_{};
-};
-
-std::string_view text_of(const redisReply& reply) {
-  return reply.type == REDIS_REPLY_STRING ? std::string_view(reply.str, reply.len) : std::string_view();
-}
-
 }  // namespace
-
-Result<RedisAddress> RedisAddress::parse(const std::string& text) {
-  const auto invalid = [&](std::string_view why) {
-    return Status::invalid_argument(
-        fmt::format("'{}': {}; it must be redis://HOST[:PORT][/DATABASE] or unix:PATH", text, why));
-  };
-  RedisAddress address;
-  std::string_view rest = text;
-  if (rest.starts_with(kSocketScheme)) {
-    address.host.clear();
-    address.socket = rest.substr(kSocketScheme.size());
-    if (address.socket.empty()) return invalid("there is no path");
-    return address;
-  }
-  if (!rest.starts_with(kScheme)) return invalid("is no address of Redis");
-  rest.remove_prefix(kScheme.size());
-  if (rest.find('@') != rest.npos) return invalid("a password would be seen by all; set FOLIOT_REDIS_PASSWORD");
-  if (const size_t slash = rest.find('/'); slash != rest.npos) {
-    const std::optional<uint64_t> database = parse_number(rest.substr(slash + 1));
-    if (!database || *database > 65535) return invalid("its database must be a number from 0 to 65535");
-    address.database = static_cast<uint32_t>(*database);
-    rest = rest.substr(0, slash);
-  }
-  // The colons of an IPv6 address stand in brackets.
-  const size_t colon = rest.rfind(':');
-  if (colon != rest.npos && rest.find(']', colon) == rest.npos) {
-    const std::optional<uint64_t> port = parse_number(rest.substr(colon + 1));
-    if (!port || *port == 0 || *port > 65535) return invalid("its port must be a number from 1 to 65535");
-    address.port = static_cast<uint16_t>(*port);
-    rest = rest.substr(0, colon);
-  }
-  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-  if (rest.empty()) return invalid("there is no host");
-  address.host = rest;
-  return address;
-}
-
-std::string RedisAddress::text() const {
-  if (host.empty()) return fmt::format("{}{}", kSocketScheme, socket);
-  const bool is_ipv6 = host.find(':') != host.npos;
-  return fmt::format("{}{}{}{}:{}/{}", kScheme, is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port, database);
-}
-
-void RedisStates::Close::operator()(redisContext* context) const { redisFree(context); }
-void RedisStates::Close::operator()(redisReply* reply) const { freeReplyObject(reply); }
-
-RedisStates::RedisStates(RedisAddress address) : address_(std::move(address)) {}
-RedisStates::~RedisStates() = default;
-
-Status RedisStates::failure(std::string_view what) {
-  Status failed = Status::unavailable(fmt::format("{}: {}", address_.text(), what));
-  context_.reset();  // after that, since `what` may lie in it
-  return failed;
-}
-
-Status RedisStates::connect() {
-  if (context_ != nullptr) return Status();
-  const timeval timeout{.tv_sec = kTimeout.nanoseconds() / 1'000'000'000, .tv_usec = 0};
-  context_.reset(address_.host.empty() ? redisConnectUnixWithTimeout(address_.socket.c_str(), timeout)
-                                       : redisConnectWithTimeout(address_.host.c_str(), address_.port, timeout));
-  if (context_ == nullptr) return failure("cannot connect: no memory");
-  if (context_->err != 0) return failure(fmt::format("cannot connect: {}", std::string_view(context_->errstr)));
-  if (redisSetTimeout(context_.get(), timeout) != REDIS_OK) return failure("cannot set a timeout");
-  if (!address_.password.empty()) {
-    const std::string words[] = {"AUTH", address_.password};
-    FOLIOT_RETURN_IF_ERROR(call(words).status());
-  }
-  const std::string words[] = {"SELECT", std::to_string(address_.database)};
-  return call(words).status();
-}
-
-Result<RedisStates::Reply> RedisStates::call(std::span<const std::string> words) {
-  FOLIOT_RETURN_IF_ERROR(connect());
-  const BrokenPipesFail guard;
-  std::vector<const char*> starts;
-  std::vector<size_t> sizes;
-  for (const std::string& word : words) {
-    starts.push_back(word.data());
-    sizes.push_back(word.size());
-  }
-  Reply reply(static_cast<redisReply*>(
-      redisCommandArgv(context_.get(), static_cast<int>(words.size()), starts.data(), sizes.data())));
-  if (reply == nullptr) return failure(std::string_view(context_->errstr));
-  if (reply->type == REDIS_REPLY_ERROR) return failure(std::string(reply->str, reply->len));
-  return reply;
-}
 
 Result<std::vector<SharedState>> RedisStates::read(const std::string& application, uint64_t revision) {
   const std::string words[] = {"EVAL",
@@ -207,14 +80,13 @@ Result<std::vector<SharedState>> RedisStates::read(const std::string& applicatio
                                key(application, "revisions"),
                                std::to_string(revision),
                                std::to_string(kStatesMax)};
-  FOLIOT_ASSIGN_OR_RETURN(const Reply reply, call(words));
-  if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 3 != 0) return failure("its answer has another form");
+  FOLIOT_ASSIGN_OR_RETURN(const RedisReply reply, connection_.call(words));
+  if (!reply.is_list() || reply.list.size() % 3 != 0) return connection_.failure("its answer has another form");
   std::vector<SharedState> states;
-  for (size_t i = 0; i < reply->elements; i += 3) {
-    const std::optional<uint64_t> written = parse_number(text_of(*reply->element[i + 1]));
-    if (!written) return failure("a revision is no number");
-    states.push_back(
-        {std::string(text_of(*reply->element[i])), *written, std::string(text_of(*reply->element[i + 2]))});
+  for (size_t i = 0; i < reply.list.size(); i += 3) {
+    const std::optional<uint64_t> written = reply.list[i + 1].unsigned_number();
+    if (!written) return connection_.failure("a revision is no number");
+    states.push_back({reply.list[i].text, *written, reply.list[i + 2].text});
   }
   return states;
 }
@@ -235,16 +107,16 @@ Result<std::vector<SharedStates::Written>> RedisStates::write(const std::string&
     words.push_back(std::to_string(one.revision));
     words.push_back(one.bytes);
   }
-  FOLIOT_ASSIGN_OR_RETURN(const Reply reply, call(words));
-  if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 * batch.writes.size()) {
-    return failure("its answer has another form");
+  FOLIOT_ASSIGN_OR_RETURN(const RedisReply reply, connection_.call(words));
+  if (!reply.is_list() || reply.list.size() != 3 * batch.writes.size()) {
+    return connection_.failure("its answer has another form");
   }
   std::vector<Written> results;
-  for (size_t i = 0; i < reply->elements; i += 3) {
-    const std::optional<uint64_t> revision = parse_number(text_of(*reply->element[i + 1]));
-    if (!revision) return failure("a revision is no number");
+  for (size_t i = 0; i < reply.list.size(); i += 3) {
+    const std::optional<uint64_t> revision = reply.list[i + 1].unsigned_number();
+    if (!revision) return connection_.failure("a revision is no number");
     Written& written = results.emplace_back(Written{*revision});
-    if (text_of(*reply->element[i]) == "0") written.instead = std::string(text_of(*reply->element[i + 2]));
+    if (reply.list[i].text == "0") written.instead = reply.list[i + 2].text;
   }
   return results;
 }

@@ -4,15 +4,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "process/child_process.h"
+#include "redis/test_redis_server.h"
 #include "selection/fake_shared_states.h"
 #include "selection/redis_states.h"
 
@@ -38,44 +35,14 @@ class FakeStore final : public Store {
   FakeSharedStates states_;
 };
 
-// A server of Redis with a socket in a folder of its own.
 class RedisStore final : public Store {
  public:
-  RedisStore() {
-    std::filesystem::create_directories(folder_);
-    Result<ChildProcess> server =
-        ChildProcess::start({.command = {"/usr/bin/redis-server", "--port", "0", "--unixsocket", address().socket,
-                                         "--save", "", "--appendonly", "no", "--dir", folder_.string()},
-                             .environment = {}});
-    EXPECT_TRUE(server.ok()) << server.status().message();
-    if (!server.ok()) return;
-    server_.emplace(std::move(server).value());
-    std::string said, complained;
-    while (said.find("ready to accept connections") == said.npos &&
-           server_->listen(Duration::seconds(10), said, complained)) {
-    }
-    states_.emplace(address());
-  }
-  ~RedisStore() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  SharedStates& states() override { return *states_; }
-  void stop() {
-    server_->kill();
-    std::string said, complained;
-    while (server_->listen(Duration::seconds(10), said, complained)) {
-    }
-  }
+  SharedStates& states() override { return states_; }
+  TestRedisServer& server() { return server_; }
 
  private:
-  RedisAddress address() const { return *RedisAddress::parse("unix:" + (folder_ / "socket").string()); }
-
-  // Processes of tests run at the same time.
-  const std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / fmt::format("foliot_redis_{}", ::getpid());
-  std::optional<ChildProcess> server_;
-  std::optional<RedisStates> states_;
+  TestRedisServer server_;
+  RedisStates states_{server_.address()};
 };
 
 struct StoreCase {
@@ -179,27 +146,13 @@ TEST(RedisStates, IsConnectedAgain) {
   auto store = std::make_unique<RedisStore>();
   SharedStates& states = store->states();
   ASSERT_TRUE(states.read("app", 0).ok());
-  store->stop();
+  store->server().stop();
   const Status gone = states.read("app", 0).status();
   EXPECT_EQ(gone.code(), StatusCode::kUnavailable);
   EXPECT_THAT(gone.message(), HasSubstr("unix:"));
   EXPECT_FALSE(states.write("app", "one", {1, 10, {{"", 0, "1"}}}).ok());
-  const RedisStore another;  // at the same address
+  store->server().start();
   EXPECT_TRUE(states.read("app", 0).ok());
-}
-
-TEST(RedisAddress, IsParsed) {
-  EXPECT_EQ(RedisAddress::parse("redis://a")->text(), "redis://a:6379/0");
-  EXPECT_EQ(RedisAddress::parse("redis://10.0.0.1:7000/3")->text(), "redis://10.0.0.1:7000/3");
-  EXPECT_EQ(RedisAddress::parse("redis://[::1]:7000")->text(), "redis://[::1]:7000/0");
-  EXPECT_EQ(RedisAddress::parse("redis://[::1]")->host, "::1");
-  EXPECT_EQ(RedisAddress::parse("unix:/run/redis.sock")->text(), "unix:/run/redis.sock");
-  for (const char* wrong : {"redis://", "redis://a:0", "redis://a:70000", "redis://a/x", "redis://a:b",
-                            "unix:", "http://a", "redis://:secret@a", "redis://a/99999"}) {
-    const Status status = RedisAddress::parse(wrong).status();
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << wrong;
-    EXPECT_THAT(status.message(), HasSubstr(wrong));
-  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "platform/thread.h"
 #include "serving/application_folder.h"
 #include "serving/inference_stack.h"
+#include "serving/job_metrics.h"
 #include "serving/personal_repository.h"
 #include "serving/shared_personal.h"
 #include "transport/link_loop.h"
@@ -96,7 +98,12 @@ class FrontendServer::Parts {
                .on_ready = options.on_ready}),
         loop_(link_loop_options(options, std::move(link_tls)), link_),
         inference_(frontend, catalog_, link_, models(), monotonic_now, users_ ? &users_->shared : nullptr,
-                   jobs_ ? &jobs_->service() : nullptr) {}
+                   jobs_ ? &jobs_->service() : nullptr) {
+    if (jobs_ != nullptr && jobs_->is_shared()) {
+      job_metrics_.emplace(*jobs_);
+      inference_.frontend().add_metrics(*job_metrics_);
+    }
+  }
 
   Status start(const FrontendServerOptions& options, Logger& log);
   Status serve_applications(const FrontendServerOptions& options);
@@ -114,8 +121,9 @@ class FrontendServer::Parts {
   // In the order in which they are made; each uses those before it.
   Catalog catalog_;
   NoRepository repository_;
-  std::unique_ptr<KeptJobs> jobs_;    // null: none are kept
-  std::unique_ptr<KeptUsers> users_;  // null: there are no personal models
+  std::unique_ptr<KeptJobs> jobs_;         // null: none are kept
+  std::optional<JobMetrics> job_metrics_;  // nullopt: none are shared
+  std::unique_ptr<KeptUsers> users_;       // null: there are no personal models
   FrontendLink link_;
   LinkLoop loop_;
   InferenceStack inference_;
@@ -185,7 +193,9 @@ Status FrontendServer::start() {
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.link_tls));
   std::unique_ptr<KeptJobs> jobs;
   if (!options_.jobs.folder.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(jobs, KeptJobs::open(options_.jobs, nullptr, options_.on_failure));
+    FOLIOT_ASSIGN_OR_RETURN(jobs,
+                            KeptJobs::open(options_.jobs, nullptr, options_.on_failure,
+                                           [this](const std::string& line) { log_.write(Severity::kInfo, line); }));
   }
   auto parts = std::make_unique<Parts>(options_, frontend, std::move(link_tls), std::move(jobs), log_);
   FOLIOT_RETURN_IF_ERROR(parts->start(options_, log_));

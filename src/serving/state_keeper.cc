@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "selection/redis_states.h"
 #include "selection/state_exchange.h"
 #include "selection/state_file.h"
+#include "serving/redis_place.h"
 
 namespace foliot {
 namespace {
@@ -45,8 +45,7 @@ Result<StateKeeper::Keep> StateKeeper::open_file(const std::string& file) {
 }
 
 Result<StateKeeper::Keep> StateKeeper::open_redis(const std::string& text) {
-  FOLIOT_ASSIGN_OR_RETURN(RedisAddress address, RedisAddress::parse(text));
-  if (const char* password = std::getenv("FOLIOT_REDIS_PASSWORD")) address.password = password;
+  FOLIOT_ASSIGN_OR_RETURN(RedisAddress address, redis_place(text));
   const auto redis = std::make_shared<RedisExchange>(std::move(address), inference_, writer_name());
   if (Status connected = redis->states.connect(); !connected.ok()) {
     return Status::unavailable(connected.message() + "; start Redis there, or give --state another place");
@@ -56,7 +55,7 @@ Result<StateKeeper::Keep> StateKeeper::open_redis(const std::string& text) {
 }
 
 Status StateKeeper::start(const std::string& place) {
-  const bool is_redis = place.starts_with("redis://") || place.starts_with("unix:");
+  const bool is_redis = RedisAddress::is_one(place);
   FOLIOT_ASSIGN_OR_RETURN(keep_, is_redis ? open_redis(place) : open_file(place));
   if (is_redis) FOLIOT_RETURN_IF_ERROR(keep_());
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "state", .nice = kStateNice}, [this] { run(); }));

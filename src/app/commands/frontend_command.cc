@@ -56,9 +56,12 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       "With --personal front ends serve personal models, too: each user is kept by two of them, named by the\n"
       "controller, and all pass calls on to these.\n\n"
       "  foliot frontend --controller a:8100 --personal models --home-listen 0.0.0.0:8300\n\n"
-      "With --jobs a front end keeps offline queries over files, as `foliot serve` does. Each folder of jobs has one\n"
-      "front end.\n\n"
-      "  foliot frontend --controller a:8100 --jobs /srv/jobs\n\n"
+      "With --jobs a front end keeps offline queries over files, as `foliot serve` does. A folder of jobs has one "
+      "front\n"
+      "end; or several, which see the same folder, such as one of NFS, and share the jobs through Redis. Each of them\n"
+      "answers every call, and one runs the jobs. When that one ends, another goes on within some 10 seconds.\n\n"
+      "  foliot frontend --controller a:8100 --jobs /srv/jobs\n"
+      "  foliot frontend --controller a:8100 --jobs /mnt/jobs --jobs-store redis://r        # machines d, e, ...\n\n"
       "Ctrl-C answers what is in flight and stops.");
   auto flags = std::make_shared<FrontendFlags>();
   FrontendServerOptions& server = flags->server;
@@ -94,6 +97,15 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   add_job_flags(*command, server.jobs);
+  command
+      ->add_option("--jobs-store", server.jobs.store,
+                   "Redis that keeps the jobs for all front ends that name it and share --jobs, in place of a "
+                   "database in that folder: redis://HOST[:PORT][/DATABASE] or unix:PATH of its socket; its password "
+                   "is FOLIOT_REDIS_PASSWORD of the environment")
+      ->type_name("PLACE")
+      ->default_str("the folder of --jobs")
+      ->group("Jobs")
+      ->needs(command->get_option("--jobs"));
   command->get_option("--state")->needs(command->get_option("--applications"));
   for (const char* of_personal : {"--observations", "--home-listen", "--name", "--personal-threads"}) {
     command->get_option(of_personal)->needs(command->get_option("--personal"));
