@@ -11,6 +11,7 @@
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 #include "core/ids.h"
+#include "core/model_info.h"
 #include "variants/variant.h"
 
 namespace foliot {
