@@ -612,8 +612,8 @@ void ControllerService::let_go_who_is_idle() {
 void ControllerService::on_worker_lost(WorkerSession& worker, TimePoint now) {
   std::erase(leaving_, &worker);
   if (workers_.erase(worker.number()) > 0) registry_.lose(worker.number());
-  pipelines_.registry.lose(worker.number());
-  tasks_.registry.lose(worker.number());
+  pipelines_.registry.lose(worker.number(), now);
+  tasks_.registry.lose(worker.number(), now);
   set_held_room();
   if (!worker.unserved().models.empty()) unserved_changed_ = true;
   std::vector<DeviceId> lost;

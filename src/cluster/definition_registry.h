@@ -6,8 +6,8 @@
 // of them offers it.
 //
 // With its last worker lost, what one defines stays as long as its models do (cluster/model_registry.h): its
-// requests are refused as those of the models are. A worker of the kind that offered it has kReturn, once it
-// has joined, to offer it again; then it is dropped.
+// requests are refused as those of the models are. Other workers of the kind that offered it, those that are there and
+// the first to join, have kReturn to offer it; then it is dropped.
 //
 // One that retires is no longer shown to clients, and answers those that asked before they were notified; then it
 // leaves the controller.
@@ -63,7 +63,7 @@ class DefinitionRegistry {
   // REQUIRES of what follows: the worker has joined and is not lost.
   // All that it offers from now on.
   void offer(WorkerId worker, const Message& message);
-  void lose(WorkerId worker);
+  void lose(WorkerId worker, TimePoint now);
   // Offers have changed since decide(), or what waited for a worker does so no longer.
   bool changed(TimePoint now) const { return changed_ || now >= next_drop(); }
 
@@ -105,7 +105,7 @@ class DefinitionRegistry {
   struct Orphan {
     Offer offer;
     std::string kind;                                // of that worker
-    TimePoint until = TimePoint::infinite_future();  // a worker of that kind has come: when it is dropped
+    TimePoint until = TimePoint::infinite_future();  // a worker of that kind is there: when it is dropped
   };
   struct Entry {
     Offer offer;
@@ -146,11 +146,14 @@ void DefinitionRegistry<Kind>::join(WorkerId worker, const std::string& kind, Ti
 }
 
 template <typename Kind>
-void DefinitionRegistry<Kind>::lose(WorkerId worker) {
+void DefinitionRegistry<Kind>::lose(WorkerId worker, TimePoint now) {
   const auto lost = workers_.extract(worker);
   if (!lost || lost.mapped().offers.empty()) return;
+  const std::string& kind = lost.mapped().kind;
+  const bool has_others = std::ranges::any_of(workers_, [&](const auto& other) { return other.second.kind == kind; });
+  const TimePoint until = has_others ? now + kReturn : TimePoint::infinite_future();
   for (auto& [name, offer] : lost.mapped().offers) {
-    if (served_.contains(name) && !is_offered(name)) orphans_[name] = {std::move(offer), lost.mapped().kind};
+    if (served_.contains(name) && !is_offered(name)) orphans_[name] = {std::move(offer), kind, until};
   }
   changed_ = true;
 }

@@ -96,7 +96,7 @@ TEST_F(PipelineRegistryTest, ItIsAnotherOneWithAnotherVersionOfAModel) {
 TEST_F(PipelineRegistryTest, ItStaysWithItsModelsWhenItsLastWorkerIsLost) {
   offer(1, offered(kText));
   ASSERT_EQ(decide().added.size(), 1u);
-  registry_.lose(worker(1));
+  registry_.lose(worker(1), now_);
   EXPECT_FALSE(decide().news);
   EXPECT_TRUE(registry_.serves("p"));
   models_.erase("b");

@@ -105,8 +105,8 @@ TEST_F(TaskRegistryTest, ItStaysWithItsModelsWhenItsLastWorkerIsLost) {
   offer(1, offered(kTaskText));
   offer(2, offered(kTaskText));
   ASSERT_EQ(decide().added.size(), 1u);
-  registry_.lose(worker(1));
-  registry_.lose(worker(2));
+  registry_.lose(worker(1), now_);
+  registry_.lose(worker(2), now_);
   EXPECT_TRUE(registry_.changed(now_));
   EXPECT_FALSE(decide().news);
   EXPECT_FALSE(registry_.changed(now_));
@@ -124,7 +124,7 @@ TEST_F(TaskRegistryTest, ItStaysWithItsModelsWhenItsLastWorkerIsLost) {
 TEST_F(TaskRegistryTest, AWorkerThatComesBackOffersItAgainOrItIsDropped) {
   offer(1, offered(kTaskText));
   const ServedTaskId first = decide().added.at(0)->id;
-  registry_.lose(worker(1));
+  registry_.lose(worker(1), now_);
   registry_.join(worker(2), "gpu", now_);
   now_ += TaskRegistry::kReturn;
   decide();
@@ -139,7 +139,7 @@ TEST_F(TaskRegistryTest, AWorkerThatComesBackOffersItAgainOrItIsDropped) {
   EXPECT_EQ(registry_.served().tasks.at(0).id, first);
   EXPECT_EQ(registry_.next(), TimePoint::infinite_future());
 
-  registry_.lose(worker(4));
+  registry_.lose(worker(4), now_);
   decide();
   registry_.join(worker(5), "cpu", now_);
   now_ += TaskRegistry::kReturn - Duration::nanoseconds(1);
@@ -151,10 +151,24 @@ TEST_F(TaskRegistryTest, AWorkerThatComesBackOffersItAgainOrItIsDropped) {
   EXPECT_FALSE(registry_.changed(now_));
 }
 
+TEST_F(TaskRegistryTest, WhatOthersOfTheKindDoNotOfferIsDroppedWithTheWorkerThatDid) {
+  offer(1, offered(kTaskText));
+  offer(2, offered(kTaskText));
+  ASSERT_EQ(decide().added.size(), 1u);
+  offer(2, {});
+  registry_.lose(worker(1), now_);
+  decide();
+  EXPECT_TRUE(registry_.serves("digits")) << "it may just not have offered it yet";
+  EXPECT_EQ(registry_.next(), now_ + TaskRegistry::kReturn);
+  now_ += TaskRegistry::kReturn;
+  EXPECT_TRUE(decide().news);
+  EXPECT_FALSE(registry_.serves("digits"));
+}
+
 TEST_F(TaskRegistryTest, WhatAWorkerOffersTakesThePlaceOfWhatALostOneOffered) {
   offer(1, offered(kTaskText));
   ASSERT_EQ(decide().added.size(), 1u);
-  registry_.lose(worker(1));
+  registry_.lose(worker(1), now_);
   offer(2, offered(std::string("accuracy = 0.5\n") + kTaskText));
   EXPECT_EQ(decide().added.size(), 1u);
   EXPECT_EQ(lacking(), "");
@@ -202,7 +216,7 @@ TEST_F(TaskRegistryTest, AccuraciesComeWithTheFile) {
   EXPECT_EQ(decide().added.at(0)->variants[0].accuracy, 0.7);
   offer(2, offered(text, "small = 0.6\n"));
   EXPECT_THAT(decide().lacking.at("digits"), HasSubstr("different files"));
-  registry_.lose(worker(1));
+  registry_.lose(worker(1), now_);
   EXPECT_EQ(decide().added.at(0)->variants[0].accuracy, 0.6);
   offer(2, offered(text));
   EXPECT_THAT(decide().lacking.at("digits"), HasSubstr("'measured.toml', which a worker could not read"));
