@@ -9,7 +9,8 @@
 // Errors name the address: kResourceExhausted where the server has no memory or disk for it, kUnavailable for all else.
 // After those of kUnavailable the connection is closed.
 //
-// Threading: one at a time. Connecting blocks for at most 3 kTimeout, and each call for one.
+// Threading: one at a time. Connecting blocks for at most 3 kTimeout, and while the host's address is looked up; each
+// call for at most one.
 #ifndef FOLIOT_REDIS_REDIS_CONNECTION_H_
 #define FOLIOT_REDIS_REDIS_CONNECTION_H_
 
