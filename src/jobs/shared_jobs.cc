@@ -215,7 +215,7 @@ Status SharedJobs::do_round() {
     // After these: a client that was answered sees the job.
     return read_news();
   };
-  const Status status = exchange();
+  Status status = exchange();
   for (auto& [id, answer] : answers) waiting_.finish(id, std::move(answer));
   if (!status.ok()) {
     must_read_all_ = true;

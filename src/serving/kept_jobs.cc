@@ -74,7 +74,7 @@ Status KeptJobs::open_shared(const KeptJobsOptions& options, const Report& on_ev
                                                            .make_id = random_job_id,
                                                            .on_event = on_event,
                                                            .on_failure = runner_options_.on_failure});
-  const Status connected = shared_->connect();
+  Status connected = shared_->connect();
   if (connected.code() != StatusCode::kUnavailable) return connected;
   runner_options_.on_failure(
       fmt::format("--jobs-store: {}; jobs are refused until it answers, and all else goes on", connected.message()));
