@@ -66,6 +66,7 @@ def measure(options, workers, rate):
         with Process(options.foliot, "worker", "--emulate", models, "--count", workers, "--controller", address):
             load = [options.foliot, "bench-controller", address, "--rate", rate, "--deadline", options.deadline]
             load += ["--warmup", options.warmup, "--duration", options.duration, "--json", report.name]
+            load += ["--seed", options.seed]
             if options.functions:
                 load += ["--functions", options.functions]
             subprocess.run([str(part) for part in load], check=True, stdout=subprocess.DEVNULL)
@@ -135,6 +136,7 @@ def main():
     parser.add_argument("--margin", help="--deadline-margin of the controller [its default]")
     parser.add_argument("--warmup", default="10s", help="of each run, while the load grows and models are loaded")
     parser.add_argument("--deadline", default="100ms")
+    parser.add_argument("--seed", type=int, default=1, help="of the trace [1]")
     parser.add_argument("--duration", default="10s", help="of each run, after the warm-up")
     parser.add_argument("--csv", type=pathlib.Path, default=root / "out/scalability.csv")
     parser.add_argument("--plot", type=pathlib.Path, default=root / "out/scalability.png")

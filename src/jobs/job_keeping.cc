@@ -17,19 +17,15 @@ std::optional<JobKeeping::Call> JobKeeping::next(TimePoint now) {
 }
 
 void JobKeeping::answered(const Result<bool>& is_mine, TimePoint now) {
-  if (is_keeper_ && !keeps(now)) return become_follower(now);
-  if (!is_mine.ok()) {
-    // Of a follower it may have been made: the token stays, so that the next call finds its own lease.
+  if (is_keeper_ && (!keeps(now) || (is_mine.ok() && !*is_mine))) return become_follower(now);
+  if (!is_mine.ok() || !*is_mine) {
+    // A call of a follower that failed may have been made: its token stays, so that the next one finds its own lease.
     next_call_ = now + times_.retry;
-  } else if (*is_mine) {
-    is_keeper_ = true;
-    kept_until_ = sent_at_ + times_.lease - times_.margin;
-    next_call_ = sent_at_ + times_.lease / 3;
-  } else if (is_keeper_) {
-    become_follower(now);
-  } else {
-    next_call_ = now + times_.retry;
+    return;
   }
+  is_keeper_ = true;
+  kept_until_ = sent_at_ + times_.lease - times_.margin;
+  next_call_ = sent_at_ + times_.lease / 3;
 }
 
 }  // namespace foliot

@@ -108,8 +108,9 @@ Result<WorkerPoolFile> read_worker_pool_file(const std::filesystem::path& file, 
 void add_worker_flags(ProcessWorkerPoolOptions& pools, std::string_view listen, uint16_t port) {
   std::string host(listen.substr(0, listen.rfind(':')));
   if (host.empty() || host == "0.0.0.0" || host == "[::]") host = "127.0.0.1";
-  for (auto& [kind, command] : pools.commands) {
-    const auto has = [&](std::string_view flag) {
+  for (auto& each : pools.commands) {
+    std::vector<std::string>& command = each.second;
+    const auto has = [&command](std::string_view flag) {
       return std::ranges::any_of(
           command, [&](const std::string& word) { return word == flag || word.starts_with(std::string(flag) + "="); });
     };
