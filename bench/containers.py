@@ -9,6 +9,7 @@ series of rates. Clients run on the same cores. The images are the digits of sci
 
 import argparse
 import datetime
+import math
 import os
 import pathlib
 import shutil
@@ -65,7 +66,10 @@ def predict(batch):
 # What serves the batches: {side: (batch_size_max, policy)}; 0: what the argument says.
 SIDES = {"no batching": (1, "foliot"), "AIMD": (0, "adaptive_batching"),
          "quantile regression": (0, "adaptive_batching_quantile"), "foliot": (0, "foliot")}
-FALLING = (1.2, 1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # of the capacity
+MOST = 1.2  # of the capacity in a closed loop
+FALL = 0.7  # from one rate that is tried to the next, until one is attained
+STEP = 1.05  # between a rate that is attained and one that is not
+LEAST_RATE = 5
 ATTAINED = 0.99
 QUICK_MODELS = ("linear_svm", "no_op")
 KILL_SECONDS = 1.5  # between two; a replica is back before
@@ -150,15 +154,28 @@ def profiles(containers, arguments):
 
 
 def throughput_of(server, name, arguments):
-    """(rate, p99 in ms) of the largest rate that is attained; (0, nan) if none is."""
-    users = 2 * arguments.batch_size_max
-    capacity = bench(server.grpc, name, concurrency=users, duration=arguments.duration)["answered_per_second"]
-    for share in FALLING:
+    """(rate, p99 in ms) of the largest rate that is attained, to 5 %; (0, nan) if none is."""
+    def attained_at(rate):
         for _ in range(TRIES):
-            report = bench(server.grpc, name, rate=share * capacity, deadline=f"{SLO_MS}ms", duration=arguments.duration)
+            report = bench(server.grpc, name, rate=rate, deadline=f"{SLO_MS}ms", duration=arguments.duration)
             if report["attainment"] >= ATTAINED:
                 return report["goodput_per_second"], report["latency_milliseconds"]["p99"]
-    return 0, float("nan")
+        return None
+
+    users = 2 * arguments.batch_size_max
+    rate = MOST * bench(server.grpc, name, concurrency=users, duration=arguments.duration)["answered_per_second"]
+    missed = None
+    while (found := attained_at(rate)) is None:
+        missed, rate = rate, rate * FALL
+        if rate < LEAST_RATE:
+            return 0, float("nan")
+    while missed and missed > STEP * rate:
+        middle = math.sqrt(missed * rate)
+        if between := attained_at(middle):
+            rate, found = middle, between
+        else:
+            missed = middle
+    return found
 
 
 def throughput(folder, containers, arguments):

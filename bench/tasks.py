@@ -2,18 +2,20 @@
 """Tasks on a real server (INFaaS, Figure 8, and its question whether choosing variants pays): ResNet-50 and MobileNetV2 with
 random weights, in float32 and int8, whose accuracies are those that are published of the trained networks.
 
-offline: requests for ResNet-50 within 500 ms, from 3 to 8 per second, alone and beside a job of many images (`--jobs`), by
-turns. How many images the job does meanwhile, and what it costs the requests.
+offline: requests for ResNet-50 within 500 ms, from 3 to 8 per second, alone and beside jobs of many images (`--jobs`), by
+turns. How many images the jobs do meanwhile, and what it costs the requests.
 
-ramp: requests of two kinds, of which one asks for an accuracy that ResNet-50 alone has, rising to ten times as many. They ask the
-task, or, by turns, one of its variants for all. What counts is answered in time and as accurately as asked; a refused request is
-missed.
+ramp: requests of two kinds, of which one asks for an accuracy that ResNet-50 alone has, rising to ten times as many, which is what
+the fastest variants of each kind can answer on this machine (measured first, unless `--rate` says otherwise). They ask the task, or,
+by turns, one of its variants for all. What counts is answered in time and as accurately as asked; a refused request is missed.
 
 Clients run on the same cores. `make bench-tasks` runs both."""
 
 import argparse
 import concurrent.futures
+import contextlib
 import json
+import math
 import pathlib
 import shutil
 import statistics
@@ -39,6 +41,7 @@ NETWORKS = {"mobilenet": "mobilenet_v2", "resnet": "resnet50_v1b"}
 IMAGE = (3, 224, 224)
 ONLINE = {"rate": 3, "arrivals": "ramp", "ramp_rate": 8, "deadline": "500ms"}
 RAMP = 10  # times as many requests at the end
+CLIENTS = 16  # twice the largest batch
 
 
 def write_repository(folder):
@@ -76,6 +79,11 @@ def wait_for_all(server):
     eventually(lambda: all(sizes(name) == 8 for name in ACCURACIES), timeout=1200)
 
 
+def answers_per_second(server, model):
+    """Of clients that wait for each answer, so many that every batch is full."""
+    return bench(server.grpc, model, concurrency=CLIENTS, duration="5s")["answered_per_second"]
+
+
 def ask_online(server, arguments, seed):
     report = bench(server.grpc, "resnet-float32", duration=f"{arguments.seconds}s", ramp_length=f"{arguments.seconds}s",
                    seed=seed, **ONLINE)
@@ -85,7 +93,7 @@ def ask_online(server, arguments, seed):
 
 def measure_offline(arguments):
     """{side: [figures of each turn]}; the images that were done in a turn are in `images`."""
-    turns = {"alone": [], "beside the job": []}
+    turns = {"alone": [], "beside the jobs": []}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as root:
         say(f"writing {arguments.images} images")
         write_images(pathlib.Path(root) / "images.npy", arguments.images)
@@ -93,14 +101,19 @@ def measure_offline(arguments):
                     ready_timeout=1200, jobs=root) as server:
             wait_for_all(server)
             jobs = foliot.jobs.Jobs(server.http)
+            # One runs at a time, and the last is not reached: what all processors could do is done by the others.
+            needed = 1 + math.ceil(answers_per_second(server, "resnet-float32") * arguments.seconds / arguments.images)
             for turn in range(arguments.turns):
                 turns["alone"].append({**ask_online(server, arguments, turn + 1), "images": 0})
-                job = jobs.submit_offline({"input": "images.npy"}, f"answers{turn}", model="resnet-float32")
+                of_turn = [jobs.submit_offline({"input": "images.npy"}, f"answers{turn}_{number}", model="resnet-float32")["id"]
+                           for number in range(needed)]
                 figures = ask_online(server, arguments, turn + 1)
-                figures["images"] = jobs.get(job["id"])["progress"]["done"]
-                turns["beside the job"].append(figures)
-                jobs.cancel(job["id"])
-                jobs.wait(job["id"])
+                figures["images"] = sum(jobs.get(job)["progress"]["done"] for job in of_turn)
+                turns["beside the jobs"].append(figures)
+                for job in reversed(of_turn):  # those that wait first, so that none begins
+                    with contextlib.suppress(foliot.jobs.JobError):  # it has ended
+                        jobs.cancel(job)
+                    jobs.wait(job)
     return turns
 
 
@@ -113,7 +126,15 @@ def print_offline(turns, arguments):
                  " / ".join(str(turn["images"]) for turn in of_side)]
         print(f"| {side} | {sum(turn['offered'] for turn in of_side)} | " + " | ".join(cells) + " |")
     ratios = [beside["p99"] / alone["p99"] for alone, beside in zip(*turns.values(), strict=True)]
-    print(f"p99 beside the job, of that alone: {', '.join(f'{ratio:.3f}' for ratio in ratios)}", flush=True)
+    print(f"p99 beside the jobs, of that alone: {', '.join(f'{ratio:.3f}' for ratio in ratios)}", flush=True)
+
+
+def first_rate(server, arguments):
+    """A tenth of what can be answered as accurately as asked, each kind by its fastest variant: seconds of each kind add up."""
+    fastest = {network: max(answers_per_second(server, f"{network}-{precision}") for precision in ("float32", "int8"))
+               for network in NETWORKS}
+    say(f"answers per second of the fastest variants: {fastest}")
+    return 1 / ((1 - arguments.strict) / fastest["mobilenet"] + arguments.strict / fastest["resnet"]) / RAMP
 
 
 def asks(arguments):
@@ -149,6 +170,7 @@ def measure_ramp(arguments):
     with Server(arguments.folder / "models", arguments.folder / "ramp.log", cache=arguments.folder / "cache",
                 ready_timeout=1200, variant_policy=arguments.variant_policy) as server:
         wait_for_all(server)
+        arguments.rate = arguments.rate or first_rate(server, arguments)
         for turn in range(arguments.turns):
             for model, of_model in turns.items():
                 of_model.append(figures_of_ramp(model, ask_ramp(server, model, arguments, arguments.seed + turn)))
@@ -159,7 +181,7 @@ def measure_ramp(arguments):
 
 
 def print_ramp(turns, chosen, arguments):
-    print(f"\nRamp: {arguments.rate:g} to {RAMP * arguments.rate:g} requests/s in {arguments.seconds} s, {arguments.turns} turns, "
+    print(f"\nRamp: {arguments.rate:.0f} to {RAMP * arguments.rate:.0f} requests/s in {arguments.seconds} s, {arguments.turns} turns, "
           f"deadline {arguments.deadline}; {arguments.strict:.0%} ask for 0.755, the others for 0.7; --variant-policy "
           f"{arguments.variant_policy}\n| asked | requests | in time and as accurate as asked | of those for 0.755 | p99 ms |\n"
           "|---|---|---|---|---|")
@@ -177,8 +199,9 @@ def main():
                         help="offline, ramp [both]")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=100, help="of a run of requests [100]")
-    parser.add_argument("--images", type=int, default=3000, help="of the offline job [3000]")
-    parser.add_argument("--rate", type=float, default=12, help="ramp: requests per second at first [12]")
+    parser.add_argument("--images", type=int, default=3000, help="of each offline job [3000]; as many jobs as a turn needs")
+    parser.add_argument("--rate", type=float,
+                        help=f"ramp: requests per second at first [1/{RAMP} of what the fastest variants can answer]")
     parser.add_argument("--strict", type=float, default=0.1, help="ramp: share that asks for 0.755 [0.1]")
     parser.add_argument("--deadline", default="250ms", help="ramp [250ms]")
     parser.add_argument("--variant-policy", default="predicted", choices=("predicted", "scaled", "infaas"))
