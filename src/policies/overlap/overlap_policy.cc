@@ -1,7 +1,6 @@
 #include "policies/overlap/overlap_policy.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -55,6 +54,12 @@ class OverlapPolicy : public BatchingPolicy {
     std::optional<ContextIndex> context{};  // of one that was begun
   };
 
+  // The group that a device got last.
+  struct Last {
+    TimePoint earliest;         // of its windows
+    bool has_all_lanes = true;  // one query has
+  };
+
   void serve(DeviceId device, TimePoint now, Dispatcher& dispatcher) override;
   // False if there is nothing that can be run on the device now.
   bool send_group(DeviceId device, TimePoint now, Dispatcher& dispatcher);
@@ -75,7 +80,11 @@ class OverlapPolicy : public BatchingPolicy {
     return begun_[device.value()];
   }
 
+  // When the next group may begin, that is expected to begin at `start`.
+  TimePoint earliest(DeviceId device, bool has_all_lanes, TimePoint start, TimePoint now);
+
   std::vector<std::vector<Begun>> begun_;  // by device
+  std::vector<Last> last_;                 // by device
 };
 
 void OverlapPolicy::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
@@ -170,6 +179,18 @@ std::vector<OverlapPolicy::Query> OverlapPolicy::choose(DeviceId device, const s
   return chosen;
 }
 
+// Lanes keep groups apart of which one has a query on all of them: no part of the later one begins before that query
+// has ended, or ends after it began. So only two that are divided need the time that the first is expected to take.
+// None begins before the one that was sent before it, which lanes would let pass.
+TimePoint OverlapPolicy::earliest(DeviceId device, bool has_all_lanes, TimePoint start, TimePoint now) {
+  if (device.value() >= last_.size()) last_.resize(device.value() + 1);
+  Last& last = last_[device.value()];
+  const bool follows = cluster().device(device).infers_outstanding() > 0;
+  const bool apart = !follows || has_all_lanes || last.has_all_lanes;
+  last = {.earliest = apart ? std::max(now, follows ? last.earliest : now) : start, .has_all_lanes = has_all_lanes};
+  return last.earliest;
+}
+
 bool OverlapPolicy::send_group(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   const DeviceModel& own = cluster().device(device);
   const TimePoint start = own.exec_available(now);
@@ -181,7 +202,7 @@ bool OverlapPolicy::send_group(DeviceId device, TimePoint now, Dispatcher& dispa
   const Duration headroom = chosen[0].deadline - (start + cluster().margin(device));
   const Group group = search_group(candidates, headroom, cluster().durations());
   const uint32_t width = group_width(own.lane_count(), group.size);
-  const TimePoint earliest = own.infers_outstanding() == 0 ? now : start;
+  const TimePoint earliest = this->earliest(device, width == own.lane_count(), start, now);
   ContextIndex context = 0;
   for (uint32_t i = 0; i < group.size; ++i) {
     const LaneInterval lanes{i * width, width};

@@ -9,8 +9,9 @@
 // that was begun is given up.
 //
 // Groups follow each other by windows: the next one may begin when this one is expected to
-// have ended. It is chosen while this one runs, shortly before its end; where this one
-// leaves a query unfinished, once that query's part is over.
+// have ended, or, where either is one query on all lanes, when the lanes are free. It is
+// chosen while this one runs, shortly before its end; where this one leaves a query
+// unfinished, once that query's part is over.
 //
 // Requests are not batched, as there; each is one query. A device of one lane or one
 // context runs them one at a time, in the order of deadlines.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "controller/fake_duration_model.h"
 #include "policies/common/policy_stage.h"
@@ -142,6 +143,53 @@ TEST_F(OverlapPolicyTest, TheNextGroupIsChosenShortlyBeforeThisOneEnds) {
   const auto next = stage_.plan(2.0);
   ASSERT_EQ(next.size(), 2u);
   EXPECT_GE(next[0].earliest, PolicyStage::at(2.4)) << "a window in place of a barrier";
+}
+
+TEST_F(OverlapPolicyTest, LanesKeepAQueryOnAllOfThemApartFromGroups) {
+  const ModelId a = stage_.add_model();
+  const ModelId b = stage_.add_model();
+  const auto request_both = [&](double when) {
+    stage_.request(a, when, 60);
+    stage_.request(b, when, 60);
+  };
+  const auto finish = [&](const std::vector<Action>& group, double when) {
+    for (const Action& action : group) stage_.finish(action, when, Duration::milliseconds(2));
+  };
+  request_both(0);
+  const auto first = stage_.plan(0);
+  ASSERT_EQ(first.size(), 2u);
+  stage_.request(a, 0, 60);
+  const auto alone = stage_.plan(2.0);
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_LE(alone[0].earliest, PolicyStage::at(2.0)) << "it waits for all lanes, whenever they are free";
+  finish(first, 2.4);
+  request_both(2.5);
+  const auto second = stage_.plan(4.0);
+  ASSERT_EQ(second.size(), 2u);
+  EXPECT_LE(second[0].earliest, PolicyStage::at(4.0)) << "all lanes are free at once";
+  finish(alone, 4.4);
+  request_both(4.5);
+  const auto third = stage_.plan(6.4);
+  ASSERT_EQ(third.size(), 2u);
+  EXPECT_GE(third[0].earliest, PolicyStage::at(6.8)) << "the lanes of the second are not free at once";
+}
+
+TEST_F(OverlapPolicyTest, AQueryOnAllLanesPassesNoGroup) {
+  const ModelId a = stage_.add_model();
+  const ModelId b = stage_.add_model();
+  for (const ModelId model : {a, b}) stage_.set_exec(model, Duration::microseconds(200));
+  for (int i = 0; i < 2; ++i) {
+    stage_.request(a, 0, 60);
+    stage_.request(b, 0, 60);
+  }
+  const auto both = stage_.plan(0);
+  ASSERT_EQ(both.size(), 4u);
+  EXPECT_GE(both[2].earliest, PolicyStage::at(0.24));
+  for (const Action& action : std::span(both).first(2)) stage_.finish(action, 0.1, Duration::microseconds(100));
+  stage_.request(a, 0.1, 60);
+  const auto behind = stage_.plan(0.1);
+  ASSERT_EQ(behind.size(), 1u);
+  EXPECT_GE(behind[0].earliest, both[2].earliest) << "workers take what may begin first";
 }
 
 TEST_F(OverlapPolicyTest, GoesOnWithWhatItCut) {
