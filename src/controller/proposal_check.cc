@@ -93,7 +93,8 @@ Verdict ProposalCheck::resume(DeviceId device, ContextIndex context, uint32_t la
   const bool in_plan =
       last == OperatorRange::kEnd || last < cluster_.runnable(device, unfinished->model)->operator_count();
   if (!in_plan) return Verdict::kBadPart;
-  return d.up() ? exec(d, lanes, window, now) : Verdict::kNotPlaced;
+  const bool goes_on = d.up() || d.state() == DeviceState::kDraining;
+  return goes_on ? exec(d, lanes, window, now) : Verdict::kNotPlaced;
 }
 
 Verdict ProposalCheck::abandon(DeviceId device, ContextIndex context) const {

@@ -106,7 +106,9 @@ void Checker::on_action(const Action& action, TimePoint now) {
   FOLIOT_CHECK(actions_.insert(action.id, 0));
   FOLIOT_CHECK(action.earliest <= action.latest && now <= action.latest);
   const DeviceState state = device(action.device).state;
-  FOLIOT_CHECK(state == DeviceState::kUp || (state != DeviceState::kLost && action.type == ActionType::kUnload));
+  const bool goes_on = action.type == ActionType::kInfer && !action.range.begins();
+  FOLIOT_CHECK(state == DeviceState::kUp || (state == DeviceState::kDraining && goes_on) ||
+               (state != DeviceState::kLost && action.type == ActionType::kUnload));
   if (action.range.begins()) {
     for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(++infers_[row.request] <= options_.returns_max + 1);
     check_order(action);

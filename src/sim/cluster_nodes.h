@@ -194,6 +194,7 @@ struct SimulatedFrontendOptions {
   double labelled = 0.1;       // shares of the requests
   double cancelled = 0.05;
   double two_steps = 0;  // whose outputs a worker holds as the inputs of one or two further requests
+  double offline = 0;    // of those without a deadline
   std::string controller;
 };
 

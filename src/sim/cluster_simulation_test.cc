@@ -243,6 +243,28 @@ TEST(ClusterSimulationTest, CutQueriesKeepPromisesWhateverGoesWrong) {
   EXPECT_GT(cuts, 2000u);
 }
 
+// Offline batches go on between requests with a deadline.
+ClusterSimulationOptions with_offline_batches(uint64_t seed, uint32_t faults) {
+  ClusterSimulationOptions result = options(seed, faults);
+  result.contexts = 2;
+  result.frontend.offline = 1;
+  return result;
+}
+
+Workload with_offline_batches() {
+  Workload result = workload(100);
+  result.streams.push_back({.name = "offline", .models = {}, .arrivals = {.rate = 800}, .best_effort = true});
+  return result;
+}
+
+TEST(ClusterSimulationTest, OfflineBatchesInPartsKeepPromisesWhateverGoesWrong) {
+  uint64_t cuts = 0;
+  for (uint64_t seed = 1; seed <= 10 && !HasFailure(); ++seed) {
+    cuts += run(with_offline_batches(seed, kFaults), with_offline_batches()).cuts;
+  }
+  EXPECT_GT(cuts, 500u);
+}
+
 // Each line: a seed that found a defect once, and what it was.
 TEST(ClusterSimulationTest, SeedsThatFoundDefectsFindNoneNow) {
   std::ifstream file("src/sim/cluster_seeds.txt");

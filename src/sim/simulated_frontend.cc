@@ -73,7 +73,8 @@ struct SimulatedFrontend::Process : private RequestOrigin {
                           .input = first.held,
                           .consumers = consumers,
                           .arrival = now,
-                          .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo};
+                          .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo,
+                          .offline = is_offline(slo)};
     const SimulatedRow own = draw_input(request.id, entry->info->inputs.size());
     Payload& payload = payloads[place];
     payload = {};
@@ -100,7 +101,8 @@ struct SimulatedFrontend::Process : private RequestOrigin {
                     .call = RequestId(next_request),
                     .call_rows = rows,
                     .arrival = now,
-                    .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo};
+                    .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo,
+                    .offline = is_offline(slo)};
     for (uint32_t row = 0; row < rows; ++row) {
       const uint32_t place = free.back();
       free.pop_back();
@@ -119,6 +121,9 @@ struct SimulatedFrontend::Process : private RequestOrigin {
       send(request);
     }
     return true;
+  }
+  bool is_offline(Duration slo) {
+    return slo == Duration::max() && node.options_.offline > 0 && node.random_.uniform() < node.options_.offline;
   }
   SimulatedRow draw_input(RequestId request, size_t tensors) {
     SimulatedRow input{{node.random_.next(), request.value(), 0}};

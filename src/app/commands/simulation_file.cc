@@ -45,6 +45,7 @@ void read_links(TomlReader& reader, std::optional<ClusterSimulationOptions>& lin
   reader.whole("requests_in_flight_max", links->frontend.requests_max, 1, 65536);
   reader.share("cancelled", links->frontend.cancelled);
   reader.share("two_steps", links->frontend.two_steps);
+  reader.share("offline", links->frontend.offline);
   reader.share("runs", links->pipeline_share);
   reader.share("element_runs", links->elements_share);
   reader.share("task_calls", links->task_share);

@@ -46,16 +46,19 @@ class PolicyStage {
   }
 
   // A request that comes at `arrival` and is due at `deadline` (ms; below zero: best effort).
-  RequestId request(ModelId model, double arrival, double deadline) {
+  RequestId request(ModelId model, double arrival, double deadline, bool offline = false) {
     const Request request{.id = RequestId(next_request_),
                           .model = model,
                           .arrival = at(arrival),
                           .deadline = deadline < 0 ? TimePoint::infinite_future() : at(deadline),
-                          .sequence = next_request_};
+                          .sequence = next_request_,
+                          .offline = offline};
     ++next_request_;
     policy_->on_request(request, request.arrival);
     return request.id;
   }
+
+  RequestId offline_request(ModelId model, double arrival) { return request(model, arrival, -1, /*offline=*/true); }
 
   // Lets the policy decide at this time; returns the actions that it sent.
   std::vector<Action> plan(double when) {
@@ -89,14 +92,16 @@ class PolicyStage {
   }
 
   // The device is suspected: it keeps what it has, and is given nothing.
-  void suspect(uint32_t device, double when) {
-    dispatcher_.set_state(DeviceId(device), DeviceState::kSuspected);
-    policy_->on_device_changed(DeviceId(device), at(when));
-  }
+  void suspect(uint32_t device, double when) { set_state(device, DeviceState::kSuspected, when); }
+  void recover(uint32_t device, double when) { set_state(device, DeviceState::kUp, when); }
+  // It leaves: it ends what it has.
+  void drain(uint32_t device, double when) { set_state(device, DeviceState::kDraining, when); }
   // The device is lost with nothing outstanding, and joins again with empty pages.
   void restart(uint32_t device, double when) {
     dispatcher_.now = at(when);
-    dispatcher_.restart(DeviceId(device));
+    const uint32_t pages = dispatcher_.lose(DeviceId(device));
+    policy_->on_device_changed(DeviceId(device), at(when));
+    dispatcher_.join(DeviceId(device), pages);
     policy_->on_device_changed(DeviceId(device), at(when));
   }
 
@@ -114,6 +119,10 @@ class PolicyStage {
   }
 
  private:
+  void set_state(uint32_t device, DeviceState state, double when) {
+    dispatcher_.set_state(DeviceId(device), state);
+    policy_->on_device_changed(DeviceId(device), at(when));
+  }
   void over(const Action& action, Duration duration, OutcomeStatus status = OutcomeStatus::kDone) {
     const Outcome outcome{.action = action.id,
                           .type = action.type,

@@ -178,14 +178,18 @@ class TestDispatcher : public Dispatcher {
     cluster_.load_back_off.on_failure(action.device, action.model, now);
   }
   void set_state(DeviceId device, DeviceState state) { at(device).set_state(state); }
-  // The device is lost, and joins again with empty pages.
-  void restart(DeviceId device) {
+  // The device is lost; returns its pages, with which it may join again.
+  uint32_t lose(DeviceId device) {
     DeviceModel& facts = at(device);
     const uint32_t pages = facts.pages_total();
     for (const ModelId model : facts.loaded()) --cluster_.copies[model.value()];
     for (const ModelId model : facts.held()) --cluster_.held[model.value()];
     facts.lose();
-    facts.join(pages, facts.lane_count(), {}, 0, now);
+    return pages;
+  }
+  void join(DeviceId device, uint32_t pages) {
+    DeviceModel& facts = at(device);
+    facts.join(pages, facts.lane_count(), {}, 0, now, facts.contexts().count());
   }
   // The device has so many lanes and contexts now. REQUIRES: it holds nothing and nothing was
   // measured.

@@ -30,6 +30,7 @@ FoliotPolicy::FoliotPolicy(const Cluster& cluster, const FoliotOptions& options)
       best_effort_room_(board_),
       pool_(board_, options.consolidate),
       loads_(board_, pool_),
+      parts_(cluster),
       keeper_(cluster, *this) {}
 
 // ---- Facts ----
@@ -68,6 +69,7 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
   const uint32_t device = action.device.value();
   loads_.on_measured(action.model);
   keeper_.on_outcome(action, now);
+  parts_.on_outcome(action, outcome, now);
   switch (action.type) {
     case ActionType::kInfer:
       busy_.emplace(cluster_.device(action.device).lane_available(now) - board_.lookahead(action.device), device);
@@ -88,7 +90,9 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
 
 void FoliotPolicy::on_device_changed(DeviceId device, TimePoint now) {
   keeper_.on_device_changed();
+  if (cluster_.device(device).state() == DeviceState::kLost) parts_.on_lost(device);
   update_device(device, now);
+  if (parts_.may_resume(device) && free_.contains(device.value())) note_due(device, now);
 }
 
 void FoliotPolicy::on_target_changed(ModelId model, TimePoint now) {
@@ -262,6 +266,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   const DeviceModel& facts = cluster_.device(device);
   // As many as it takes: an outcome will list it again.
   if (facts.infers_outstanding() >= cluster_.infers_outstanding_max) return false;
+  if (parts_.overdue(device, now)) return resume(device, now, dispatcher);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
   const bool some_missed = overloaded(device, now);
   const Duration caution = some_missed ? cluster_.margin(device) : Duration();
@@ -270,35 +275,53 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   do {
     batch = selection_.choose(device, lanes.lanes().count, now, lanes.start(), best_effort_max, caution);
   } while (!batch && selection_.held_until().is_infinite() && lanes.widen());
-  if (!batch) {
-    look_again(device, selection_.held_until());
-    return false;
+  if (!batch) look_again(device, selection_.held_until());
+  const bool nothing_else = !batch || batch->head.offline;
+  if (nothing_else && parts_.may_resume(device)) return resume(device, now, dispatcher);
+  if (!batch || (batch->head.offline && parts_.runs(device))) return false;
+  // Where nothing that has a deadline is expected, nothing has to wait.
+  bool divided = false;
+  if (batch->head.offline && best_effort_max < Duration::max()) {
+    if (const std::optional<Batch> smaller = parts_.divide(device, *batch)) {
+      batch = smaller;
+      divided = true;
+    }
   }
-  if (!send(device, *batch, lanes.fewest_for(*batch), now, dispatcher)) return false;
+  if (!send(device, *batch, lanes.fewest_for(*batch), divided, now, dispatcher)) return false;
   // Where looks come later than an EXEC takes, one batch a look does not keep devices busy.
   const bool late = now - since > cluster_.durations().exec({device, batch->model, batch->bucket, batch->batch_index});
   if (late && facts.lane_count() == 1 && facts.infers_outstanding() < cluster_.infers_outstanding_max) {
     const std::optional<Batch> next = selection_.next_after(*batch, device, lanes.start());
-    if (next) send(device, *next, lanes.lanes(), now, dispatcher);
+    if (next) send(device, *next, lanes.lanes(), /*divided=*/false, now, dispatcher);
   }
-  const TimePoint next = facts.lane_available(now) - board_.lookahead(device);
-  if (next > now) {
-    free_.erase(device.value());
-    busy_.emplace(next, device.value());
-  }
+  note_busy(device, now);
   return true;
 }
 
-bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes, TimePoint now,
+bool FoliotPolicy::resume(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  if (parts_.resume(device, now, dispatcher) != Verdict::kAccepted) return false;
+  note_busy(device, now);
+  return true;
+}
+
+void FoliotPolicy::note_busy(DeviceId device, TimePoint now) {
+  const TimePoint next = cluster_.device(device).lane_available(now) - board_.lookahead(device);
+  if (next <= now) return;
+  free_.erase(device.value());
+  busy_.emplace(next, device.value());
+}
+
+bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes, bool divided, TimePoint now,
                         Dispatcher& dispatcher) {
   const RequestQueue& queue = board_.model(batch.model).queues[batch.bucket.value()];
   BoundedArray<RequestId, kBatchSizeMax> requests;
   for (uint32_t i = 0; i < batch.rows; ++i) requests.add(queue[batch.first + i].id);
   const uint32_t batch_size = cluster_.batch_sizes(device, batch.model)[batch.batch_index];
   const Window window{now, batch.latest + cluster_.slack(device)};
-  if (dispatcher.infer(device, batch.model, batch.bucket, batch_size, lanes, requests, window) != Verdict::kAccepted) {
-    return false;
-  }
+  const Verdict verdict =
+      divided ? parts_.begin(device, batch, requests, window, dispatcher)
+              : dispatcher.infer(device, batch.model, batch.bucket, batch_size, lanes, requests, window);
+  if (verdict != Verdict::kAccepted) return false;
   board_.erase(batch.model, batch.bucket, batch.first, batch.rows);
   if (cluster_.device(device).lane_count() > 1) {
     board_.exec_sent(device, batch.model, batch.bucket, batch.batch_index, batch.rows, now);

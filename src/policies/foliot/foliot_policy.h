@@ -27,6 +27,7 @@
 #include "policies/foliot/board.h"
 #include "policies/foliot/lane_choice.h"
 #include "policies/foliot/load_planner.h"
+#include "policies/foliot/offline_parts.h"
 #include "policies/foliot/pool.h"
 
 namespace foliot::foliot_policy {
@@ -118,7 +119,13 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   // False if there is nothing for the device to do now. Takes one look.
   // `since`: when it, or what is looked at on whose behalf, was put on its list.
   bool run_batch(DeviceId device, TimePoint since, TimePoint now, Dispatcher& dispatcher);
-  bool send(DeviceId device, const Batch& batch, LaneInterval lanes, TimePoint now, Dispatcher& dispatcher);
+  // `divided`: an offline batch in parts, of which the first is sent.
+  bool send(DeviceId device, const Batch& batch, LaneInterval lanes, bool divided, TimePoint now,
+            Dispatcher& dispatcher);
+  // Goes on with what is unfinished. False if the device cannot.
+  bool resume(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  // The device was sent something.
+  void note_busy(DeviceId device, TimePoint now);
   // A batch was held back until then.
   void look_again(DeviceId device, TimePoint when);
 
@@ -129,6 +136,7 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   BestEffortRoom best_effort_room_;
   Pool pool_;
   LoadPlanner loads_;
+  OfflineParts parts_;
   TargetKeeper keeper_;
 
   uint32_t devices_ = 0;
