@@ -77,6 +77,7 @@ bool works_evenly(OperatorKind kind) {
     case OperatorKind::kWhere:
     case OperatorKind::kPad:
     case OperatorKind::kResize:
+    case OperatorKind::kDepthToSpace:
     case OperatorKind::kReorder: return true;
     default: return false;
   }

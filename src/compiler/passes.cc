@@ -25,10 +25,12 @@ bool is_narrowed(const Graph& graph) {
 void optimize(Graph& graph, ConstantPool& pool, Narrowing narrowing) {
   remove_dead_code(graph);
   if (!narrowing.quantized) run(fold_dequantized_constants, graph, pool);
-  for (const auto pass : {fold_channel_arithmetic, fuse_layer_norm, fuse_group_norm, fuse_activations,
-                          fuse_matrix_products, fuse_post_operations}) {
+  for (const auto pass : {fold_channel_arithmetic, fuse_layer_norm, fuse_group_norm, fuse_activations})
     run(pass, graph, pool);
-  }
+  // In bfloat16 what follows would go through float32.
+  if (!narrowing.bfloat16) split_transposed_convolutions(graph, pool);
+  remove_dead_code(graph);
+  for (const auto pass : {fuse_matrix_products, fuse_post_operations}) run(pass, graph, pool);
   if (narrowing.quantized) {
     run(fuse_quantized, graph, pool);
     run(fold_dequantized_constants, graph, pool);

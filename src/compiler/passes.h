@@ -18,6 +18,9 @@ void fuse_layer_norm(GraphEditor& editor);
 void fuse_group_norm(GraphEditor& editor);
 // GELU, SiLU and HardSwish written out.
 void fuse_activations(GraphEditor& editor);
+// Transposed convolutions whose windows neither overlap nor leave gaps become a convolution of 1x1 with a channel for
+// each entry of a window, the functions of one operand that follow, and kDepthToSpace.
+void split_transposed_convolutions(Graph& graph, ConstantPool& pool);
 // Transpositions of the last two dimensions and scalar factors of operands and results move
 // into products.
 void fuse_matrix_products(GraphEditor& editor);

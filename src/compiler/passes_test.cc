@@ -123,6 +123,58 @@ TEST(PassesTest, FoldsScalesPerChannelIntoTransposedConvolutions) {
   EXPECT_TRUE(node.post_operations.empty());
 }
 
+TEST(PassesTest, SplitsTransposedConvolutionsWhoseWindowsMeet) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(1), fixed(3), fixed(4)}).output("y");
+  model.constant("w", make_constant({1, 2, 2, 2}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}));
+  model.constant("b", make_constant({2}, std::vector<float>{10, 20}));
+  model.node("ConvTranspose", {"x", "w", "b"}, "a", {{"strides", std::vector<int64_t>{2, 2}}});
+  model.node("Relu", {"a"}, "r").node("Erf", {"r"}, "y");
+  const Graph graph = optimized_at(model, {{1, 1, 3, 4}});
+  ASSERT_EQ(kinds_of(graph), (std::vector{OperatorKind::kConvolution, OperatorKind::kDepthToSpace}));
+  expect_runnable(graph);
+  const auto values_of = [&](ValueIndex index) {
+    return to_doubles({DataType::kFloat32, graph.values[index].shape, graph.values[index].constant});
+  };
+  const Node& convolution = graph.nodes[0];
+  EXPECT_EQ(graph.values[convolution.inputs[1]].shape, (Shape{8, 1, 1, 1}));
+  EXPECT_EQ(values_of(convolution.inputs[1]), (std::vector<double>{1, 5, 2, 6, 3, 7, 4, 8}));
+  EXPECT_EQ(values_of(convolution.inputs[2]), (std::vector<double>{10, 20, 10, 20, 10, 20, 10, 20}));
+  ASSERT_EQ(convolution.post_operations.size(), 2u);
+  EXPECT_EQ(convolution.post_operations[0].function, Function::kRelu);
+  EXPECT_EQ(convolution.post_operations[1].function, Function::kErf);
+  EXPECT_EQ(graph.values[graph.nodes[1].outputs[0]].shape, (Shape{1, 2, 6, 8}));
+}
+
+TEST(PassesTest, FunctionsThatOthersReadStayBehindASplitConvolution) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(2), fixed(3), fixed(3)}).output("y").output("a");
+  model.weights("w", {2, 3, 2, 2});
+  model.node("ConvTranspose", {"x", "w"}, "a", {{"strides", std::vector<int64_t>{2, 2}}}).node("Relu", {"a"}, "y");
+  const Graph graph = optimized_at(model, {{1, 2, 3, 3}});
+  EXPECT_EQ(kinds_of(graph),
+            (std::vector{OperatorKind::kConvolution, OperatorKind::kDepthToSpace, OperatorKind::kUnary}));
+  expect_runnable(graph);
+}
+
+TEST(PassesTest, OtherTransposedConvolutionsStayWhole) {
+  using Attributes = std::map<std::string, OnnxAttribute, std::less<>>;
+  const std::vector<int64_t> two{2, 2};
+  for (const Attributes& attributes : std::vector<Attributes>{
+           {{"strides", std::vector<int64_t>{1, 1}}},
+           {{"strides", std::vector<int64_t>{2, 3}}},
+           {{"strides", two}, {"dilations", two}},
+           {{"strides", two}, {"pads", std::vector<int64_t>{1, 0, 0, 0}}},
+           {{"strides", two}, {"output_padding", std::vector<int64_t>{1, 1}}},
+           {{"strides", two}, {"group", int64_t{2}}},
+       }) {
+    TestModel model;
+    model.input("x", {fixed(1), fixed(2), fixed(3), fixed(3)}).output("y").weights("w", {2, 3, 2, 2});
+    model.node("ConvTranspose", {"x", "w"}, "y", attributes);
+    EXPECT_EQ(kinds_of(optimized_at(model, {{1, 2, 3, 3}})), (std::vector{OperatorKind::kConvolutionTranspose}));
+  }
+}
+
 TEST(PassesTest, RecognisesLayerNormAndGelu) {
   TestModel model(13);
   model.input("x", {fixed(2), fixed(3), fixed(8)}).output("y");

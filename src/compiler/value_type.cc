@@ -306,7 +306,8 @@ bool computes_in_float32_only(OperatorKind kind) {
     case OperatorKind::kLayerNorm:
     case OperatorKind::kLrn:
     case OperatorKind::kRecurrent:
-    case OperatorKind::kResize: return true;
+    case OperatorKind::kResize:
+    case OperatorKind::kDepthToSpace: return true;
     default: return false;
   }
 }
@@ -378,6 +379,7 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kWordPiece:
     case OperatorKind::kAttention:
     case OperatorKind::kResize:
+    case OperatorKind::kDepthToSpace:
     case OperatorKind::kReorder: break;
   }
   FOLIOT_CHECK(false);

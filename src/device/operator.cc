@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 36> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 37> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -44,6 +44,7 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 36> kNames{{
     {OperatorKind::kDecodeJpeg, "DecodeJpeg"},
     {OperatorKind::kWordPiece, "WordPiece"},
     {OperatorKind::kResize, "Resize"},
+    {OperatorKind::kDepthToSpace, "DepthToSpace"},
     {OperatorKind::kReorder, "Reorder"},
 }};
 

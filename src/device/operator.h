@@ -157,6 +157,9 @@ enum class OperatorKind : uint16_t {
   // X[rows, bytes] (uint8): UTF-8 text in each row, table[n] (int32: device/word_piece.h) -> Y[rows, length] (int64):
   // the ids of its words. All padding where the table is damaged.
   kWordPiece,
+  // X[N,b*C,H,W] -> Y[N,C,H*rows,W*columns], b being rows * columns: entry (i, j) of each block of Y's image
+  // comes from channel (i * columns + j) * C + c of X. rows, columns: int >= 1. float32.
+  kDepthToSpace,
   // X -> Y, same logical tensor in another layout. Made by a device's lowering
   // only, never by the compiler.
   kReorder,

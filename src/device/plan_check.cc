@@ -82,6 +82,7 @@ const std::vector<KindRule>& kind_rules() {
       {OperatorKind::kPad, 1, {{"pads", kIntegers}, {"mode", kText}, {"value", kReal}}},
       {OperatorKind::kArgReduce, 1, {{"axis", kInteger}, {"select_last", kInteger}, {"largest", kInteger}}},
       {OperatorKind::kResize, 1, {{"mode", kText}, {"coordinates", kText}, {"nearest", kText}, {"scales", kReals}}},
+      {OperatorKind::kDepthToSpace, 1, {{"rows", kInteger}, {"columns", kInteger}}},
       {OperatorKind::kReorder, 1, {}},
   };
   return rules;
@@ -235,6 +236,17 @@ bool is_attention(const Operator& operation, const Plan& plan) {
   return !shape(3).empty() && shape(3).back() == keys && broadcasts(shape(3), scores);
 }
 
+bool is_depth_to_space(const Operator& operation, const Plan& plan) {
+  const Tensor& from = plan.tensors[operation.inputs[0]];
+  const Tensor& to = plan.tensors[operation.outputs[0]];
+  if (from.type != DataType::kFloat32 || to.type != DataType::kFloat32) return false;
+  if (from.shape.size() != 4 || to.shape.size() != 4) return false;
+  const int64_t rows = operation.attributes.integer("rows"), columns = operation.attributes.integer("columns");
+  if (rows < 1 || columns < 1 || rows > to.shape[2] || columns > to.shape[3]) return false;
+  return from.shape[0] == to.shape[0] && from.shape[1] == rows * columns * to.shape[1] &&
+         from.shape[2] * rows == to.shape[2] && from.shape[3] * columns == to.shape[3];
+}
+
 bool is_recurrent(const Operator& operation, const Plan& plan) {
   const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
   const Shape& x = shape(0);
@@ -366,6 +378,7 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
       }
       return element_count(kept) == element_count(result);
     }
+    case OperatorKind::kDepthToSpace: return is_depth_to_space(operation, plan);
     case OperatorKind::kPad:
       return shape(0).size() == result.size() && operation.attributes.integers("pads").size() == 2 * result.size();
     case OperatorKind::kResize:

@@ -218,7 +218,7 @@ Status tile(NodeTranslation& node) {
   return node.finish(builder.reshape(x, std::move(result)));
 }
 
-// Both of these cut a dimension in two, transpose, and join others.
+// Both of these cut a dimension in two, transpose, and join others, but for the one that devices know.
 Status depth_and_space(NodeTranslation& node) {
   GraphBuilder& builder = node.builder();
   const Shape s = node.shape(0);
@@ -234,6 +234,13 @@ Status depth_and_space(NodeTranslation& node) {
     apart = columns_first ? Shape{s[0], depth, block, block, s[2], s[3]} : Shape{s[0], block, block, depth, s[2], s[3]};
     permutation = columns_first ? std::vector<int64_t>{0, 1, 4, 2, 5, 3} : std::vector<int64_t>{0, 3, 4, 1, 5, 2};
     result = {s[0], depth, s[2] * block, s[3] * block};
+    if (!columns_first && node.value(0).type == DataType::kFloat32) {
+      Attributes attributes;
+      attributes.set("rows", block);
+      attributes.set("columns", block);
+      return node.finish(builder.emit(OperatorKind::kDepthToSpace, {node.input(0)}, std::move(attributes),
+                                      ValueType{DataType::kFloat32, std::move(result)}));
+    }
   } else {
     if (s[2] % block != 0 || s[3] % block != 0) return Status::invalid_argument("blocksize does not divide the input");
     apart = {s[0], s[1], s[2] / block, block, s[3] / block, block};

@@ -1,5 +1,7 @@
 #include "device/conformance/operator_cases.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -745,6 +747,23 @@ void add_resizes(Cases& cases) {
     }
 }
 
+// From a dense image, and from what a convolution gives: channels that fill blocks and that do not.
+void add_depth_to_space(Cases& cases) {
+  for (const int64_t channels : {1, 3, 8, 16, 20, 32})
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {4, 1}, {1, 1}}) {
+      const std::string name = fmt::format("depth_to_space_{}x{}_of_{}", rows, columns, channels);
+      cases.add(name, [=](CaseGraphBuilder& graph, Random& random) {
+        const Convolution conv{{2, 16, 5, 3}, {rows * columns * channels, 16, 1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}};
+        const Shape deep{2, rows * columns * channels, 5, 3}, wide{2, channels, 5 * rows, 3 * columns};
+        const ValueIndex convolved =
+            convolve(graph, conv, {graph.input(conv.x), weights(graph, random, conv.w)}, deep, {activation("relu")});
+        for (const ValueIndex x : {convolved, graph.input(deep)})
+          graph.output(
+              graph.node(Kind::kDepthToSpace, {x}, wide, {{"rows", integer(rows)}, {"columns", integer(columns)}}));
+      });
+    }
+}
+
 }  // namespace
 
 std::vector<OperatorCase> operator_cases() {
@@ -766,6 +785,7 @@ std::vector<OperatorCase> operator_cases() {
   add_tree_ensembles(cases);
   add_pair_couplings(cases);
   add_resizes(cases);
+  add_depth_to_space(cases);
   return cases.take();
 }
 

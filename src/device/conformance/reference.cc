@@ -395,6 +395,14 @@ void move(const Node& node, const Arguments& in, Array& y) {
   });
 }
 
+void depth_to_space(const Node& node, const Arguments& in, Array& y) {
+  const int64_t rows = node.attributes.integer("rows"), columns = node.attributes.integer("columns");
+  fill(y, [&](const Shape& index) {
+    const int64_t entry = index[2] % rows * columns + index[3] % columns;
+    return at(*in[0], {index[0], entry * y.shape[1] + index[1], index[2] / rows, index[3] / columns});
+  });
+}
+
 void gather(const Node& node, const Arguments& in, Array& y) {
   const auto axis = static_cast<std::ptrdiff_t>(node.attributes.integer("axis"));
   const auto index_rank = static_cast<std::ptrdiff_t>(in[1]->shape.size());
@@ -717,6 +725,7 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kPad: return pad(node, in, y);
     case OperatorKind::kArgReduce: return arg_reduce(node, in, y);
     case OperatorKind::kResize: return resize(node, in, y);
+    case OperatorKind::kDepthToSpace: return depth_to_space(node, in, y);
     // By tests of their own (cpu/jpeg_decoder_test.cc, steps/tokenise_test.cc).
     case OperatorKind::kDecodeJpeg:
     case OperatorKind::kWordPiece:

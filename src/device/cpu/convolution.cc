@@ -120,10 +120,37 @@ bool mistakes_images(const dnnl::primitive_desc& descriptor, const Fusion& fusio
          std::string_view(descriptor.impl_info_str()).find("gemm") != std::string_view::npos;
 }
 
-// Its general kernel, which multiplies matrices, does what is fused into it value by value.
+// Functions for which oneDNN needs dozens of instructions.
+bool is_costly(const PostOperation& operation) {
+  if (operation.kind != PostOperation::Kind::kActivation) return false;
+  switch (operation.function) {
+    case Function::kSigmoid:
+    case Function::kTanh:
+    case Function::kErf:
+    case Function::kExp:
+    case Function::kLog:
+    case Function::kGelu:
+    case Function::kGeluTanh:
+    case Function::kSoftplus:
+    case Function::kSilu:
+    case Function::kElu: return true;
+    default: return false;
+  }
+}
+
+// Channels in blocks that fill a quarter of a wide vector, which is how small groups are computed.
+bool has_small_blocks(const Descriptor& descriptor) {
+  const dnnl_blocking_desc_t& blocking = descriptor.data.format_desc.blocking;
+  return blocking.inner_nblks > 0 && blocking.inner_blks[0] < 8;
+}
+
+// Whether what is fused takes longer than on its own: oneDNN's general kernel, which multiplies matrices, does it value
+// by value, and small blocks do it a few values at a time.
 bool fuses_slowly(const dnnl::primitive_desc& descriptor, const Node& node) {
-  return !node.post_operations.empty() &&
-         std::string_view(descriptor.impl_info_str()).find("gemm") != std::string_view::npos;
+  if (node.post_operations.empty()) return false;
+  if (std::string_view(descriptor.impl_info_str()).find("gemm") != std::string_view::npos) return true;
+  return std::ranges::any_of(node.post_operations, is_costly) &&
+         has_small_blocks(descriptor.query_md(dnnl::query::dst_md));
 }
 
 Descriptor weights_as_given(DataType type, const ConvolutionGeometry& geometry) {
@@ -136,7 +163,7 @@ Descriptor blocked_descriptor(DataType type, const Shape& shape) {
   if (type == DataType::kUint8) return channels_last_descriptor(type, shape);
   using tag = dnnl::memory::format_tag;
   const bool wide = includes(instruction_set(), dnnl::cpu_isa::avx512_core);
-  if (shape.size() < 3 || shape.size() > 5 || shape[1] % (wide ? 16 : 8) != 0) return any_descriptor(type, shape);
+  if (shape.size() < 3 || shape.size() > 5 || shape[1] < (wide ? 16 : 8)) return any_descriptor(type, shape);
   constexpr tag kWide[] = {tag::nCw16c, tag::nChw16c, tag::nCdhw16c};
   constexpr tag kNarrow[] = {tag::nCw8c, tag::nChw8c, tag::nCdhw8c};
   return Descriptor(shape, *dnnl_type(type), (wide ? kWide : kNarrow)[shape.size() - 3]);

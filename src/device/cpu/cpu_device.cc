@@ -25,7 +25,7 @@ namespace foliot {
 namespace {
 
 // Raised whenever lowering gives other plans for the same graph.
-constexpr int kLoweringVersion = 9;
+constexpr int kLoweringVersion = 10;
 // Entries of oneDNN's cache of compiled primitives: those of many models at a time.
 constexpr int kPrimitiveCacheEntries = 32768;
 constexpr uint64_t kPageAlignment = 4096;

@@ -44,6 +44,7 @@ constexpr std::array kFamilies{
     Family{OperatorKind::kPad, lower_pad, nullptr, make_pad, "foliot:pad"},
     Family{OperatorKind::kArgReduce, lower_arg_reduce, nullptr, make_arg_reduce, "foliot:arg_reduce"},
     Family{OperatorKind::kResize, lower_resize, nullptr, make_resize, "foliot:resize"},
+    Family{OperatorKind::kDepthToSpace, lower_depth_to_space, nullptr, make_depth_to_space, "foliot:depth_to_space"},
     Family{OperatorKind::kReorder, nullptr, describe_reorder, make_copy, "foliot:copy"},
 };
 

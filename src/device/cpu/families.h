@@ -85,6 +85,8 @@ Result<std::unique_ptr<Kernel>> make_strided_copy(const OperatorView& view);
 Result<bool> lower_transpose(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_transpose(const OperatorView& view);
 
+// Whether Foliot's own copy does a reorder between these, as the faster one.
+bool changes_channel_order(const Tensor& from, const Tensor& to);
 Result<PrimitiveRecipe> describe_reorder(const OperatorView& view);
 Result<std::unique_ptr<Kernel>> make_copy(const OperatorView& view);
 
@@ -132,6 +134,9 @@ Result<std::unique_ptr<Kernel>> make_pad(const OperatorView& view);
 
 Result<bool> lower_arg_reduce(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_arg_reduce(const OperatorView& view);
+
+Result<bool> lower_depth_to_space(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_depth_to_space(const OperatorView& view);
 
 Result<bool> lower_resize(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_resize(const OperatorView& view);

@@ -482,8 +482,10 @@ Result<uint64_t> GraphLowering::choose_kernel(const Family& family, Operator& op
 }
 
 Status GraphLowering::reorder(TensorIndex from, TensorIndex to) {
-  const bool plain =
-      plan_.tensors[from].layout == plan_.tensors[to].layout && plan_.tensors[from].type == plan_.tensors[to].type;
+  const Tensor& source = plan_.tensors[from];
+  const Tensor& destination = plan_.tensors[to];
+  const bool plain = source.layout == destination.layout && source.type == destination.type;
+  const bool own = plain || changes_channel_order(source, destination);
   return emit({.kind = OperatorKind::kReorder,
                .name = plan_.tensors[to].name,
                .inputs = {from},
@@ -491,7 +493,7 @@ Status GraphLowering::reorder(TensorIndex from, TensorIndex to) {
                .attributes = {},
                .post_operations = {},
                .scratchpad = kNoTensor,
-               .kernel = plain ? std::string(kOwnKernel) + "copy" : std::string()});
+               .kernel = own ? std::string(kOwnKernel) + "copy" : std::string()});
 }
 
 }  // namespace foliot

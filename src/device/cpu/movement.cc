@@ -3,7 +3,9 @@
 #include <cstring>
 
 #include "device/cpu/channel_layout.h"
+#include "device/cpu/channel_order.h"
 #include "device/cpu/families.h"
+#include "device/cpu/parallel.h"
 #include "device/cpu/strided_loop.h"
 #include "device/cpu/typed.h"
 
@@ -23,6 +25,29 @@ class CopyKernel : public Kernel {
  private:
   TensorIndex from_, to_;
   uint64_t bytes_;
+};
+
+// Between dense images and those whose channels lie together.
+class ChannelOrderKernel : public Kernel {
+ public:
+  ChannelOrderKernel(const OperatorView& view, const ChannelOrder& order, bool together)
+      : from_(view.input_index(0)), to_(view.output_index()), order_(order), together_(together) {}
+
+  Status run(Addresses addresses) override {
+    const float* from = reinterpret_cast<const float*>(addresses[from_]);
+    float* to = reinterpret_cast<float*>(addresses[to_]);
+    const int64_t parts = order_.parts();
+    parallel_for(order_.images * parts, order_.images * order_.image, [&](int64_t i) {
+      (together_ ? copies_.together : copies_.apart)(order_, i / parts, i % parts, from, to);
+    });
+    return Status();
+  }
+
+ private:
+  TensorIndex from_, to_;
+  ChannelOrder order_;
+  bool together_;
+  ChannelCopies copies_ = find_channel_copies();
 };
 
 // Y[i..] = X[start + i . strides]: Slice, Transpose and Expand.
@@ -222,7 +247,23 @@ Result<PrimitiveRecipe> describe_reorder(const OperatorView& view) {
   return reorder_recipe(view, view.input_descriptor(0, shape), view.output_descriptor(shape));
 }
 
+// The tensor that is not dense says of what shape both are.
+bool changes_channel_order(const Tensor& from, const Tensor& to) {
+  if (from.type != DataType::kFloat32 || to.type != DataType::kFloat32) return false;
+  if (from.layout.empty() == to.layout.empty()) return false;
+  const auto descriptor = read_layout(DataType::kFloat32, from.layout.empty() ? to.layout : from.layout);
+  return descriptor.ok() && channel_order(*descriptor).has_value();
+}
+
 Result<std::unique_ptr<Kernel>> make_copy(const OperatorView& view) {
+  const Tensor& from = view.input(0);
+  const Tensor& to = view.output();
+  if (view.operation().kind == OperatorKind::kReorder && from.layout != to.layout) {
+    if (!changes_channel_order(from, to)) return Status::invalid_argument("copies into another layout");
+    const bool together = from.layout.empty();
+    const auto order = channel_order(together ? view.output_descriptor() : view.input_descriptor(0));
+    return std::unique_ptr<Kernel>(std::make_unique<ChannelOrderKernel>(view, *order, together));
+  }
   return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(view));
 }
 
