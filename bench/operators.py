@@ -1,9 +1,9 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """Every pair and triple of operators that the compiler may fuse, three sizes each, beside onnxruntime and, where the
 Python package openvino is installed, OpenVINO: a fusion for which the processor has no fast kernel shows here. A cell is
 one operator (convolution, transposed convolution, product, attention) followed by one or two of the functions that are fused into
-it, at batch size 1. Beside these, operators that nothing is fused into, each alone. A cell above the limit is measured once more, and the
-smaller ratio counts."""
+it, at batch size 1. Beside these, operators that nothing is fused into, each alone. A cell above the limit is measured once
+more, and the smaller ratio counts."""
 
 import argparse
 import itertools
@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from runtime import FoliotSide, OnnxruntimeSide, OpenvinoSide, check_answers, compile_model, machine, openvino
 
 OPSET = 17
-#Of a cell, the median of so many runs of each side counts, which take turns.
+# Of a cell, the median of so many runs of each side counts, which take turns.
 ROUNDS = 5
 SECONDS_PER_TURN = 0.02
 
@@ -77,13 +77,12 @@ class Graph:
         return path
 
     def examples(self):
-        draw = {name: self.random.standard_normal([1, *shape[1:]]).astype(np.float32) for name, shape in self.inputs
-} return {
-name: np.abs(values) if self.positive else values for name, values in draw.items()
-}
+        draw = {name: self.random.standard_normal([1, *shape[1:]]).astype(np.float32) for name, shape in self.inputs}
+        return {name: np.abs(values) if self.positive else values for name, values in draw.items()}
 
-#Of each operator: what makes it, and the shape of its result without the batch, from its
-#number of channels and the extent of its images.
+
+# Of each operator: what makes it, and the shape of its result without the batch, from its
+# number of channels and the extent of its images.
 def convolution(kernel, group_channels=None, stride=1, dilation=1, inputs=None):
     def build(graph, channels, extent):
         source = inputs or channels
@@ -250,7 +249,8 @@ def gelu(graph, value):
     error = graph.add("Erf", graph.add("Div", value, graph.scalar(np.sqrt(2))))
     return graph.add("Mul", graph.add("Mul", value, graph.add("Add", error, graph.scalar(1))), graph.scalar(0.5))
 
-#What may follow, each from the graph, the value before and its shape.
+
+# What may follow, each from the graph, the value before and its shape.
 FUNCTIONS = {
     "add_channel": lambda graph, value, shape: graph.add("Add", value, graph.constant(*per_channel(shape))),
     "mul_channel": lambda graph, value, shape: graph.add("Mul", value, graph.constant(*per_channel(shape))),
@@ -291,15 +291,12 @@ def build(operator, size, functions, path):
 
 def measure(sides):
     """Milliseconds of each: the median of all runs, in turns."""
-    counts = {
-name: max(1, int(SECONDS_PER_TURN / min(run(3)))) for name, run in sides.items()}
-    durations = {
-name: [] for name in sides}
+    counts = {name: max(1, int(SECONDS_PER_TURN / min(run(3)))) for name, run in sides.items()}
+    durations = {name: [] for name in sides}
     for _ in range(ROUNDS):
         for name, run in sides.items():
             durations[name] += run(counts[name])
-    return {
-name: float(np.median(times)) * 1e3 for name, times in durations.items()}
+    return {name: float(np.median(times)) * 1e3 for name, times in durations.items()}
 
 
 def measure_cell(operator, size, functions, folder):
@@ -312,8 +309,7 @@ def measure_cell(operator, size, functions, folder):
         foliot.put(0, inputs.values(), folder)
         foliot.run(0, 1)
         check_answers(operator, foliot, 0, expected, folder)
-        sides = {
-  "foliot" : lambda count : foliot.run(0, count), "onnxruntime" : reference.run}
+        sides = {"foliot": lambda count: foliot.run(0, count), "onnxruntime": reference.run}
         if openvino is not None:
             rival = OpenvinoSide(model, 1)
             rival.put(inputs)
