@@ -398,6 +398,8 @@ void add_binary(Cases& cases) {
     for (const DataType type : {DataType::kUint8, DataType::kInt32, DataType::kUint16, DataType::kInt64})
       cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
                  {4, 5}, {{"function", named(function)}}, {0, 4}, type, type);
+  cases.node("binary_prelu_negative_same", Kind::kBinary, {{2, 4, 5}, {2, 4, 5}}, {2, 4, 5},
+             {{"function", Function::kPrelu}}, {-1, 1});
   cases.node("binary_prelu_negative", Kind::kBinary, {{2, 4, 5}, {4, 1}}, {2, 4, 5}, {{"function", Function::kPrelu}},
              {-1, 1});
   for (const char* function : {"equal", "less", "less_or_equal", "greater", "greater_or_equal"})
@@ -494,6 +496,8 @@ void add_reductions(Cases& cases) {
                {{"function", named(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}});
     cases.node(std::string("reduce_all_") + function, Kind::kReduce, {{3, 4, 5}}, {},
                {{"function", named(function)}, {"axes", Ints{0, 1, 2}}, {"keep_dims", integer(0)}});
+    cases.node(std::string("reduce_rows_") + function, Kind::kReduce, {{3, 1100}}, {3},
+               {{"function", named(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}}, {0.99, 1.01});
   }
   cases.node("reduce_image", Kind::kReduce, {{2, 16, 4, 4}}, {2, 16, 1, 1},
              {{"function", Function::kMean}, {"axes", Ints{2, 3}}, {"keep_dims", integer(1)}});
@@ -529,6 +533,11 @@ void add_movements(Cases& cases) {
     move("slice", Kind::kSlice, {{4, 6, 5}}, {2, 3, 5}, {{"starts", Ints{1, 0, 0}}, {"steps", Ints{2, 2, 1}}});
     move("slice_backwards", Kind::kSlice, {{4, 6}}, {4, 3}, {{"starts", Ints{3, 5}}, {"steps", Ints{-1, -2}}});
     move("transpose", Kind::kTranspose, {{2, 3, 4, 5}}, {4, 2, 5, 3}, {{"permutation", Ints{2, 0, 3, 1}}});
+    move("transpose_channels_last", Kind::kTranspose, {{2, 9, 3, 5}}, {2, 3, 5, 9},
+         {{"permutation", Ints{0, 2, 3, 1}}});
+    move("transpose_channels_first", Kind::kTranspose, {{2, 4, 5, 10}}, {2, 10, 4, 5},
+         {{"permutation", Ints{0, 3, 1, 2}}});
+    move("transpose_matrix", Kind::kTranspose, {{17, 40}}, {40, 17}, {{"permutation", Ints{1, 0}}});
     move("transpose_of_ones", Kind::kTranspose, {{1, 3, 1}}, {3, 1, 1}, {{"permutation", Ints{1, 0, 2}}});
     move("reshape", Kind::kReshape, {{2, 3, 4}}, {6, 4}, {});
     move("expand", Kind::kExpand, {{3, 1, 2}}, {4, 3, 5, 2}, {});

@@ -1,6 +1,7 @@
 // Binary functions with broadcasting, and the affine function per channel.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "device/cpu/families.h"
@@ -154,6 +155,26 @@ void power_loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_
   }
 }
 
+// Of float32; a compiler makes a branch of the comparison, which could not be foreseen.
+void prelu_loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_t b_stride, std::byte* to,
+                int64_t count) {
+  using Quad = float __attribute__((vector_size(4 * sizeof(float))));
+  constexpr int64_t kQuad = 4, kBytes = sizeof(float);
+  int64_t i = 0;
+  if (a_stride == 1 && (b_stride == 0 || b_stride == 1)) {
+    const Quad one = Quad{} + 1.F;
+    Quad x, slope = Quad{} + *reinterpret_cast<const float*>(b);
+    for (; i + kQuad <= count; i += kQuad) {
+      std::memcpy(&x, a + i * kBytes, sizeof(x));
+      if (b_stride == 1) std::memcpy(&slope, b + i * kBytes, sizeof(slope));
+      x *= x < Quad{} ? slope : one;
+      std::memcpy(to + i * kBytes, &x, sizeof(x));
+    }
+  }
+  loop<float, float, ParametricRelu>(a + i * a_stride * kBytes, a_stride, b + i * b_stride * kBytes, b_stride,
+                                     to + i * kBytes, count - i);
+}
+
 template <typename T>
 Loop arithmetic_loop(Function function) {
   switch (function) {
@@ -166,7 +187,7 @@ Loop arithmetic_loop(Function function) {
     case Function::kFmod: return loop<T, T, Remainder>;
     case Function::kMin: return loop<T, T, Minimum>;
     case Function::kMax: return loop<T, T, Maximum>;
-    case Function::kPrelu: return loop<T, T, ParametricRelu>;
+    case Function::kPrelu: return std::is_same_v<T, float> ? prelu_loop : loop<T, T, ParametricRelu>;
     default: return nullptr;
   }
 }

@@ -19,6 +19,9 @@ struct ChannelOrder {
   int64_t lanes = 0;  // of a group; a multiple of 8, or all channels
   int64_t group = 0, place = 0, image = 0;
 
+  // Of channels innermost. Nullopt: there are fewer than 8 of them, or of places.
+  static std::optional<ChannelOrder> last(int64_t images, int64_t channels, int64_t places);
+
   // Places are divided into so many parts, which can be copied at once.
   int64_t parts() const;
 };

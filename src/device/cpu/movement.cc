@@ -240,6 +240,25 @@ std::optional<ChannelLayout> concat_channels(const Node& node, const GraphLoweri
 
 constexpr size_t kReorderRankMax = 6;
 
+// A transposition that exchanges two runs of neighbouring dimensions at the end, as an order of channels: those of the
+// first run. Nullopt: another one, or one of few elements.
+std::optional<ChannelOrder> exchange_of(const Attributes& attributes, const Shape& source) {
+  const std::vector<int64_t>& permutation = attributes.integers("permutation");
+  const size_t rank = source.size();
+  size_t kept = 0;
+  while (kept < rank && permutation[kept] == static_cast<int64_t>(kept)) ++kept;
+  if (kept == rank) return std::nullopt;
+  const auto middle = static_cast<size_t>(permutation[kept]);
+  for (size_t d = kept; d < rank; ++d)
+    if (permutation[d] != static_cast<int64_t>(kept + (d - kept + middle - kept) % (rank - kept))) return std::nullopt;
+  const auto count = [&](size_t begin, size_t end) {
+    int64_t product = 1;
+    for (size_t d = begin; d < end; ++d) product *= source[d];
+    return product;
+  };
+  return ChannelOrder::last(count(0, kept), count(kept, middle), count(middle, rank));
+}
+
 }  // namespace
 
 Result<PrimitiveRecipe> describe_reorder(const OperatorView& view) {
@@ -295,6 +314,9 @@ Result<bool> lower_transpose(const Node& node, GraphLowering& lowering) {
   if (view || !reorderable_type(result.type) || result.shape.size() > kReorderRankMax || result.shape.empty() ||
       element_count(result.shape) == 0)
     return lower_walking(node, lowering);
+  if (result.type == DataType::kFloat32 && lowering.is_dense(source) &&
+      exchange_of(node.attributes, lowering.shape(source)))
+    return lower_walking(node, lowering);
   Operator operation = GraphLowering::begin(node);
   operation.inputs = {result.type == DataType::kFloat32 ? lowering.present(source) : lowering.dense(source)};
   operation.outputs = {lowering.dense_result(destination)};
@@ -316,6 +338,10 @@ Result<PrimitiveRecipe> describe_transpose(const OperatorView& view) {
 }
 
 Result<std::unique_ptr<Kernel>> make_strided_copy(const OperatorView& view) {
+  if (view.operation().kind == OperatorKind::kTranspose && view.output().type == DataType::kFloat32) {
+    if (const auto order = exchange_of(view.attributes(), view.input(0).shape))
+      return std::unique_ptr<Kernel>(std::make_unique<ChannelOrderKernel>(view, *order, true));
+  }
   const Walk walk = walk_of(view.operation().kind, view.attributes(), view.input(0).shape, view.output().shape);
   std::unique_ptr<Kernel> kernel;
   FOLIOT_RETURN_IF_ERROR(visit_size(size_of(view.output().type), [&]<typename T>(std::type_identity<T>) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <type_traits>
@@ -95,7 +96,7 @@ class ReduceKernel : public Kernel {
   }
 
   // `fold` takes an element into an accumulator, `join` another accumulator. S: the type of
-  // an accumulator of up to 64 elements.
+  // an accumulator of up to 1024 elements: 64 in a row, then halves of what comes out.
   template <typename S, typename Fold, typename Join, typename Finish>
   void reduce(const T* from, T* to, Accumulator<T> start, const Fold& fold, const Join& join,
               const Finish& finish) const {
@@ -127,6 +128,50 @@ class ReduceKernel : public Kernel {
     return results;
   }
 
+  // Vectors, for a compiler does not make them of comparisons.
+  using Quad = float __attribute__((vector_size(4 * sizeof(float))));
+  template <typename S>
+  using Lane = std::conditional_t<std::is_same_v<S, float>, Quad, S>;
+
+  template <typename V, size_t kCount, typename Join>
+  static V joined(const std::array<V, kCount>& parts, const Join& join) {
+    if constexpr (kCount == 1) {
+      return parts[0];
+    } else {
+      std::array<V, kCount / 2> halves;
+      for (size_t j = 0; j < kCount / 2; ++j) halves[j] = join(parts[j], parts[j + kCount / 2]);
+      return joined(halves, join);
+    }
+  }
+
+  // Of `count` neighbours, a multiple of kTogether.
+  template <typename S, typename Fold, typename Join>
+  static Accumulator<T> folded_neighbours(const T* run, int64_t count, Accumulator<T> start, const Fold& fold,
+                                          const Join& join) {
+    using V = Lane<S>;
+    constexpr size_t kLanes = sizeof(V) / sizeof(S), kParts = kTogether / kLanes;
+    std::array<V, kParts> parts;
+    parts.fill(V{} + static_cast<S>(start));
+    for (int64_t i = 0; i < count; i += kTogether) {
+      for (size_t j = 0; j < kParts; ++j) {
+        V x;
+        if constexpr (kLanes > 1)
+          std::memcpy(&x, run + i + static_cast<int64_t>(j * kLanes), sizeof(x));
+        else
+          x = static_cast<S>(run[i + static_cast<int64_t>(j)]);
+        parts[j] = fold(parts[j], x);
+      }
+    }
+    const V all = joined(parts, join);
+    if constexpr (kLanes > 1) {
+      std::array<S, kLanes> last;
+      std::memcpy(&last, &all, sizeof(last));
+      return static_cast<Accumulator<T>>(joined(last, join));
+    } else {
+      return static_cast<Accumulator<T>>(all);
+    }
+  }
+
   template <typename S, typename Fold, typename Join>
   Accumulator<T> folded(const T* from, Accumulator<T> start, const Fold& fold, const Join& join) const {
     Accumulator<T> result = start;
@@ -135,13 +180,9 @@ class ReduceKernel : public Kernel {
       const T* run = from + offsets[0];
       int64_t i = 0;
       while (stride == 1 && i + kTogether <= count) {
-        std::array<S, kTogether> parts;
-        parts.fill(static_cast<S>(start));
-        for (const int64_t end = std::min(i + kShort, count); i + kTogether <= end; i += kTogether) {
-          for (size_t j = 0; j < kTogether; ++j)
-            parts[j] = fold(parts[j], static_cast<S>(run[i + static_cast<int64_t>(j)]));
-        }
-        for (const S part : parts) result = join(result, static_cast<Accumulator<T>>(part));
+        const int64_t neighbours = std::min(kShort, (count - i) / kTogether * kTogether);
+        result = join(result, folded_neighbours<S>(run + i, neighbours, start, fold, join));
+        i += neighbours;
       }
       for (; i < count; ++i) result = fold(result, static_cast<Accumulator<T>>(run[i * stride]));
     });

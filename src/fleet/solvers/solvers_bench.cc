@@ -39,7 +39,8 @@ void BM_Cbc(benchmark::State& state) {
 }
 
 void BM_Highs(benchmark::State& state) {
-  HighsSolver solver({.command = {".venv/bin/python", "-m", "foliot_tools.highs"}, .environment = {"PYTHONPATH=python"}});
+  HighsSolver solver(
+      {.command = {".venv/bin/python", "-m", "foliot_tools.highs"}, .environment = {"PYTHONPATH=python"}});
   measure(state, solver);
   state.counters["solving_ms"] = solver.solving().to_milliseconds();
 }
