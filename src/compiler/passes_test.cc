@@ -146,6 +146,20 @@ TEST(PassesTest, SplitsTransposedConvolutionsWhoseWindowsMeet) {
   EXPECT_EQ(graph.values[graph.nodes[1].outputs[0]].shape, (Shape{1, 2, 6, 8}));
 }
 
+// The two have the same bytes of weights, which the pool knows as one constant.
+TEST(PassesTest, SplitsEqualWeightsOfOtherShapesByTheirOwn) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(2), fixed(3), fixed(3)}).output("y");
+  model.constant("v", make_constant({2, 4, 2, 2}, std::vector<float>(32, 1)));
+  model.constant("w", make_constant({4, 2, 2, 2}, std::vector<float>(32, 1)));
+  model.node("ConvTranspose", {"x", "v"}, "a", {{"strides", std::vector<int64_t>{2, 2}}});
+  model.node("ConvTranspose", {"a", "w"}, "y", {{"strides", std::vector<int64_t>{2, 2}}});
+  const Graph graph = optimized_at(model, {{1, 2, 3, 3}});
+  ASSERT_EQ(graph.nodes.size(), 4u);
+  EXPECT_EQ(graph.values[graph.nodes[0].inputs[1]].shape, (Shape{16, 2, 1, 1}));
+  EXPECT_EQ(graph.values[graph.nodes[2].inputs[1]].shape, (Shape{8, 4, 1, 1}));
+}
+
 TEST(PassesTest, FunctionsThatOthersReadStayBehindASplitConvolution) {
   TestModel model;
   model.input("x", {fixed(1), fixed(2), fixed(3), fixed(3)}).output("y").output("a");

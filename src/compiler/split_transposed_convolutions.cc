@@ -60,10 +60,10 @@ class Splitter {
   }
 
   template <typename Make>
-  ValueIndex add_derived(ValueIndex from, int64_t entries, const Make& make) {
+  ValueIndex add_derived(ValueIndex from, const std::string& how, const Make& make) {
     const Value value = graph_.values[from];
     const Constant constant{value.type, value.shape, value.constant};
-    const Constant made = pool_.derive(constant, "split" + std::to_string(entries), [&] { return make(constant); });
+    const Constant made = pool_.derive(constant, how, [&] { return make(constant); });
     const ValueIndex added = add_value(value.name, made.shape);
     graph_.values[added].constant = made.bytes;
     return added;
@@ -73,7 +73,7 @@ class Splitter {
   ValueIndex weights_by_entry(ValueIndex weights) {
     const Shape shape = graph_.values[weights].shape;
     const int64_t entries = shape[2] * shape[3];
-    return add_derived(weights, entries, [&](const Constant& constant) {
+    return add_derived(weights, "by entry of " + to_string(shape), [&](const Constant& constant) {
       const std::span<const float> from = floats(constant);
       std::vector<float> to(from.size());
       size_t at = 0;
@@ -86,7 +86,7 @@ class Splitter {
   }
 
   ValueIndex repeated(ValueIndex bias, int64_t entries) {
-    return add_derived(bias, entries, [&](const Constant& constant) {
+    return add_derived(bias, "repeated " + std::to_string(entries), [&](const Constant& constant) {
       const std::span<const float> from = floats(constant);
       std::vector<float> to;
       for (int64_t entry = 0; entry < entries; ++entry) to.insert(to.end(), from.begin(), from.end());
