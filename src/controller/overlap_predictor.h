@@ -49,7 +49,7 @@ class OverlapPredictor {
  public:
   static constexpr uint32_t kModelsMax = 16;
   static constexpr uint32_t kFeatures = 5;  // of each model
-  using Features = std::array<float, kModelsMax * kFeatures>;
+  using Features = std::array<float, size_t{kModelsMax} * kFeatures>;
 
   // A segment, by the position of its model.
   struct Part {

@@ -759,7 +759,8 @@ void add_resizes(Cases& cases) {
 // From a dense image, and from what a convolution gives: channels that fill blocks and that do not.
 void add_depth_to_space(Cases& cases) {
   for (const int64_t channels : {1, 3, 8, 16, 20, 32})
-    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {4, 1}, {1, 1}}) {
+    for (const auto& block : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {4, 1}, {1, 1}}) {
+      const int64_t rows = block.first, columns = block.second;
       const std::string name = fmt::format("depth_to_space_{}x{}_of_{}", rows, columns, channels);
       cases.add(name, [=](CaseGraphBuilder& graph, Random& random) {
         const Convolution conv{{2, 16, 5, 3}, {rows * columns * channels, 16, 1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}};

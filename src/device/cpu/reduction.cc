@@ -149,17 +149,19 @@ class ReduceKernel : public Kernel {
   static Accumulator<T> folded_neighbours(const T* run, int64_t count, Accumulator<T> start, const Fold& fold,
                                           const Join& join) {
     using V = Lane<S>;
-    constexpr size_t kLanes = sizeof(V) / sizeof(S), kParts = kTogether / kLanes;
+    constexpr size_t kLanes = std::is_same_v<V, Quad> ? 4 : 1, kParts = kTogether / kLanes;
     std::array<V, kParts> parts;
     parts.fill(V{} + static_cast<S>(start));
     for (int64_t i = 0; i < count; i += kTogether) {
       for (size_t j = 0; j < kParts; ++j) {
-        V x;
-        if constexpr (kLanes > 1)
-          std::memcpy(&x, run + i + static_cast<int64_t>(j * kLanes), sizeof(x));
-        else
-          x = static_cast<S>(run[i + static_cast<int64_t>(j)]);
-        parts[j] = fold(parts[j], x);
+        const T* from = run + i + static_cast<int64_t>(j * kLanes);
+        if constexpr (kLanes > 1) {
+          V x;
+          std::memcpy(&x, from, sizeof(x));
+          parts[j] = fold(parts[j], x);
+        } else {
+          parts[j] = fold(parts[j], static_cast<S>(*from));
+        }
       }
     }
     const V all = joined(parts, join);

@@ -198,6 +198,7 @@ bool OverlapPolicy::send_group(DeviceId device, TimePoint now, Dispatcher& dispa
   const std::vector<Query> chosen = choose(device, queries(device, start, now));
   if (chosen.empty()) return false;
   std::vector<Candidate> candidates;
+  candidates.reserve(chosen.size());
   for (const Query& query : chosen) candidates.push_back(query.candidate);
   const Duration headroom = chosen[0].deadline - (start + cluster().margin(device));
   const Group group = search_group(candidates, headroom, cluster().durations());
