@@ -304,27 +304,36 @@ def overlap_cluster(tables):
 
 
 def lanes_64(tables):
-    """Attainment with lanes and of each division of the cores, and the widths that each load chose."""
-    rows = [row for row in tables["results"] if row["policy"].startswith("foliot, ")]
-    figure, (shares, widths) = pyplot.subplots(1, 2, figsize=(11, 4.5))
-    for policy in distinct(rows, "policy"):
-        chosen = select(rows, policy=policy)
-        is_own = policy.endswith("lanes")
-        shares.plot([row["rate"] for row in chosen], [row["attainment"] for row in chosen], label=policy,
-                    marker="o" if is_own else ".", linewidth=2.5 if is_own else 1)
-    shares.set(xlabel="requests/s", ylabel="attainment", ylim=(0, 1.02))
-    shares.legend()
-    chosen = select(tables["widths"], policy="foliot")
-    rates, below = distinct(chosen, "rate"), {}
-    for cores in sorted(distinct(chosen, "cores")):
-        share = [sum(row["share"] for row in select(chosen, rate=rate, cores=cores)) for rate in rates]
-        bottom = [below.get(rate, 0) for rate in rates]
-        widths.bar([f"{rate:.0f}" for rate in rates], share, bottom=bottom, label=f"{cores} cores")
-        below = {rate: low + own for rate, low, own in zip(rates, bottom, share)}
-    widths.set(xlabel="requests/s", ylabel="share of EXECs, by cores")
-    widths.legend(fontsize=7)
+    """Of each set of models: attainment with lanes and of each division of the cores, and the widths that each load
+    chose."""
+    groups = distinct(tables["results"], "group")
+    figure, panels = pyplot.subplots(len(groups), 2, figsize=(11, 3.2 * len(groups)), sharex="col", squeeze=False)
+    for group, (shares, widths) in zip(groups, panels):
+        rows = [row for row in select(tables["results"], group=group) if row["policy"].startswith("foliot, ")]
+        for policy in distinct(rows, "policy"):
+            chosen = select(rows, policy=policy)
+            is_own = policy.endswith("lanes")
+            shares.plot([row["rate"] for row in chosen], [row["attainment"] for row in chosen], label=policy,
+                        marker="o" if is_own else ".", linewidth=2.5 if is_own else 1)
+        shares.set(title=f"models: {group}", ylabel="attainment", ylim=(0, 1.02))
+        draw_widths(widths, select(tables["widths"], policy="foliot", group=group))
+    for axes in panels[-1]:
+        axes.set_xlabel("requests/s")
+    for axes in panels[0]:
+        axes.legend(fontsize=7)
     figure.tight_layout()
     return {"lanes_64": figure}
+
+
+def draw_widths(axes, rows):
+    """Bars of the share of each number of cores, one on the other."""
+    rates, below = distinct(rows, "rate"), {}
+    for index, cores in enumerate(2**power for power in range(7)):
+        share = [sum(row["share"] for row in select(rows, rate=rate, cores=cores)) for rate in rates]
+        bottom = [below.get(rate, 0) for rate in rates]
+        axes.bar([f"{rate:.0f}" for rate in rates], share, bottom=bottom, label=f"{cores} cores", color=f"C{index}")
+        below = {rate: low + own for rate, low, own in zip(rates, bottom, share)}
+    axes.set(ylabel="share of EXECs, by cores", ylim=(0, 1))
 
 
 PLOTS = {plot.__name__: plot for plot in (figure_5, figure_6, figure_7, figure_8, figure_9, memory_starved, overload,
