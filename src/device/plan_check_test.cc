@@ -198,6 +198,52 @@ TEST(PlanCheckTest, TooManyTreeNodesAreRefused) {
   EXPECT_TRUE(check_plan(plan, bytes, one_byte).ok());
 }
 
+TEST(PlanCheckTest, BlocksOfDepthToSpaceFillTheResult) {
+  Plan plan{.batch_size = 1};
+  plan.tensors = {{.name = "deep", .shape = {1, 12, 2, 5}, .bytes = 480, .place = Place::kInput},
+                  {.name = "wide", .shape = {1, 2, 4, 15}, .bytes = 480, .place = Place::kOutput}};
+  Operator operation{.kind = OperatorKind::kDepthToSpace, .name = "rearrange", .inputs = {0}, .outputs = {1}};
+  operation.attributes.set("rows", int64_t{2});
+  operation.attributes.set("columns", int64_t{3});
+  plan.operators = {operation};
+  plan.inputs = {0};
+  plan.outputs = {1};
+  plan.input_bytes = plan.output_bytes = 480;
+  ASSERT_TRUE(check_plan(plan, 0, one_byte).ok()) << check_plan(plan, 0, one_byte).message();
+  const auto blocks = [](Plan& of, int64_t rows, int64_t columns) {
+    of.operators[0].attributes.set("rows", rows);
+    of.operators[0].attributes.set("columns", columns);
+  };
+  const std::vector<std::function<void(Plan&)>> damages{
+      [&](Plan& of) { blocks(of, 0, 3); },
+      [&](Plan& of) { blocks(of, -2, -3); },
+      [&](Plan& of) { blocks(of, 3, 2); },
+      [&](Plan& of) { blocks(of, int64_t{1} << 62, 3); },
+      [](Plan& of) {
+        of.tensors[1].shape = {1, 4, 2, 15};
+      },
+      [](Plan& of) {
+        of.tensors[1].shape = {2, 2, 4, 15};
+        of.tensors[1].bytes = of.output_bytes = 960;
+      },
+      [&](Plan& of) {  // agrees but for what is beyond 64 bits
+        of.tensors[0].shape = {1, 24, 4, 5};
+        of.tensors[1].shape = {1, 4, 8, 15};
+        of.tensors[0].bytes = of.tensors[1].bytes = of.input_bytes = of.output_bytes = 1920;
+        blocks(of, (int64_t{1} << 62) + 2, 3);
+      },
+      [](Plan& of) {
+        of.tensors[0].shape = {1, 12, 10};
+      },
+      [](Plan& of) { of.tensors[0].type = of.tensors[1].type = DataType::kInt32; },
+  };
+  for (size_t i = 0; i < damages.size(); ++i) {
+    Plan damaged = plan;
+    damages[i](damaged);
+    EXPECT_FALSE(check_plan(damaged, 0, one_byte).ok()) << "damage " << i;
+  }
+}
+
 TEST(PlanCheckTest, ImagesStayWithinTheirLimits) {
   Plan plan{.batch_size = 2};
   plan.tensors = {
