@@ -500,6 +500,9 @@ void add_reductions(Cases& cases) {
     const Range range = function == std::string("prod") ? Range{0.99, 1.01} : Range{0.5, 2};
     cases.node(std::string("reduce_rows_") + function, Kind::kReduce, {{3, 1100}}, {3},
                {{"function", named(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}}, range);
+    // Of neighbours, which vectors do not divide.
+    cases.node(std::string("reduce_across_") + function, Kind::kReduce, {{2, 6, 75}}, {2, 75},
+               {{"function", named(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}});
   }
   cases.node("reduce_image", Kind::kReduce, {{2, 16, 4, 4}}, {2, 16, 1, 1},
              {{"function", Function::kMean}, {"axes", Ints{2, 3}}, {"keep_dims", integer(1)}});
@@ -756,7 +759,14 @@ void add_resizes(Cases& cases) {
       resize("round_prefer_floor", {1, 2, 6, 3}, {1, 1, 1.5, 0.6});
       resize("ceil", {1, 2, 2, 5}, {1, 1, 0.5, 1});
       resize("round_prefer_ceil", {1, 2, 1, 15}, {1, 1, 0.25, 3});
+      resize("round_prefer_floor", {1, 2, 9, 1100}, {1, 1, 2.25, 220});
     }
+  for (const char* mode : {"nearest", "linear"})
+    cases.node(std::string("resize_volume_") + mode, Kind::kResize, {{1, 2, 3, 4, 5}}, {1, 2, 5, 8, 5},
+               {{"mode", text(mode)},
+                {"coordinates", text("half_pixel")},
+                {"nearest", text("floor")},
+                {"scales", Reals{1, 1, 5. / 3, 2, 1}}});
 }
 
 // From a dense image, and from what a convolution gives: channels that fill blocks and that do not.

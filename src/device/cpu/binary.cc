@@ -155,6 +155,16 @@ void power_loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_
   }
 }
 
+// Of float32.
+void remainder_loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_t b_stride, std::byte* to,
+                    int64_t count) {
+  const VectorRemainder take = find_vector_remainder();
+  if (a_stride != 1 || b_stride > 1 || take == nullptr || count == 0)
+    return loop<float, float, Remainder>(a, a_stride, b, b_stride, to, count);
+  take(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b), b_stride, reinterpret_cast<float*>(to),
+       count);
+}
+
 // Of float32; a compiler makes a branch of the comparison, which could not be foreseen.
 void prelu_loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_t b_stride, std::byte* to,
                 int64_t count) {
@@ -184,7 +194,7 @@ Loop arithmetic_loop(Function function) {
     case Function::kDiv: return loop<T, T, Divide>;
     case Function::kPow: return std::is_same_v<T, float> ? power_loop : loop<T, T, Power>;
     case Function::kMod: return loop<T, T, Modulo>;
-    case Function::kFmod: return loop<T, T, Remainder>;
+    case Function::kFmod: return std::is_same_v<T, float> ? remainder_loop : loop<T, T, Remainder>;
     case Function::kMin: return loop<T, T, Minimum>;
     case Function::kMax: return loop<T, T, Maximum>;
     case Function::kPrelu: return std::is_same_v<T, float> ? prelu_loop : loop<T, T, ParametricRelu>;

@@ -67,8 +67,8 @@ class ReduceKernel : public Kernel {
         reduce<S>(from, to, A(0), sum, sum, [this](A a) { return static_cast<T>(a / std::max<A>(A(count_), A(1))); });
         break;
       case Function::kSum: reduce<S>(from, to, A(0), sum, sum, itself); break;
-      case Function::kMax: reduce<S>(from, to, lowest(), larger, larger, itself); break;
-      case Function::kMin: reduce<S>(from, to, highest(), smaller, smaller, itself); break;
+      case Function::kMax: reduce<S, S>(from, to, lowest(), larger, larger, itself); break;
+      case Function::kMin: reduce<S, S>(from, to, highest(), smaller, smaller, itself); break;
       case Function::kProd: reduce<A>(from, to, A(1), product, product, itself); break;
       case Function::kL1: reduce<S>(from, to, A(0), magnitudes, sum, itself); break;
       case Function::kL2:
@@ -84,6 +84,7 @@ class ReduceKernel : public Kernel {
  private:
   static constexpr int64_t kTogether = 16;
   static constexpr int64_t kShort = 64 * kTogether;
+  static constexpr size_t kRegisters = 128;  // bytes: half of the vector registers of any x86-64
 
   // What is beyond all elements, and what the reduction of none gives.
   static constexpr Accumulator<T> lowest() {
@@ -96,42 +97,62 @@ class ReduceKernel : public Kernel {
   }
 
   // `fold` takes an element into an accumulator, `join` another accumulator. S: the type of
-  // an accumulator of up to 1024 elements: 64 in a row, then halves of what comes out.
-  template <typename S, typename Fold, typename Join, typename Finish>
+  // an accumulator of up to 1024 elements: 64 in a row, then halves of what comes out. W: that of an
+  // accumulator of any number.
+  template <typename S, typename W = Accumulator<T>, typename Fold, typename Join, typename Finish>
   void reduce(const T* from, T* to, Accumulator<T> start, const Fold& fold, const Join& join,
               const Finish& finish) const {
     const int64_t stride = kept_.inner_strides()[0];
     kept_.run([&](const auto& offsets, int64_t count) {
       const T* first = from + offsets[0];
       T* target = to + offsets[1];
+      constexpr int64_t kAcross = kRegisters / sizeof(W);
       int64_t i = 0;
-      for (; stride == 1 && i + kTogether <= count; i += kTogether) {
-        const auto results = folded_together(first + i, start, fold);
-        for (int64_t j = 0; j < kTogether; ++j) target[i + j] = finish(results[static_cast<size_t>(j)]);
+      for (; stride == 1 && count >= kAcross && i < count; i += kAcross) {
+        const int64_t begin = std::min(i, count - kAcross);  // the last ones overlap those before
+        const auto results = folded_across<W>(first + begin, start, fold);
+        for (int64_t j = 0; j < kAcross; ++j) target[begin + j] = finish(results[static_cast<size_t>(j)]);
       }
       for (; i < count; ++i) target[i] = finish(folded<S>(first + i * stride, start, fold, join));
     });
-  }
-
-  // Of as many results, whose elements are neighbours.
-  template <typename Fold>
-  std::array<Accumulator<T>, kTogether> folded_together(const T* from, Accumulator<T> start, const Fold& fold) const {
-    std::array<Accumulator<T>, kTogether> results;
-    results.fill(start);
-    const int64_t stride = reduced_.inner_strides()[0];
-    reduced_.run_serially([&](const auto& offsets, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) {
-        const T* run = from + offsets[0] + i * stride;
-        for (size_t j = 0; j < kTogether; ++j) results[j] = fold(results[j], static_cast<Accumulator<T>>(run[j]));
-      }
-    });
-    return results;
   }
 
   // Vectors, for a compiler does not make them of comparisons.
   using Quad = float __attribute__((vector_size(4 * sizeof(float))));
   template <typename S>
   using Lane = std::conditional_t<std::is_same_v<S, float>, Quad, S>;
+
+  // Of as many results as the registers hold, whose elements are neighbours.
+  template <typename W, typename Fold>
+  std::array<W, kRegisters / sizeof(W)> folded_across(const T* from, Accumulator<T> start, const Fold& fold) const {
+    using V = Lane<W>;
+    constexpr size_t kParts = kRegisters / sizeof(V);
+    std::array<V, kParts> parts;
+    parts.fill(V{} + static_cast<W>(start));
+    const int64_t stride = reduced_.inner_strides()[0];
+    reduced_.run_serially([&](const auto& offsets, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) fold_each<W>(from + offsets[0] + i * stride, parts, fold);
+    });
+    std::array<W, kRegisters / sizeof(W)> results;
+    std::memcpy(&results, &parts, sizeof(results));
+    return results;
+  }
+
+  // Each of as many neighbours into an accumulator of its own.
+  template <typename S, size_t kParts, typename Fold>
+  static void fold_each(const T* run, std::array<Lane<S>, kParts>& parts, const Fold& fold) {
+    using V = Lane<S>;
+    constexpr size_t kLanes = sizeof(V) / sizeof(S);
+    for (size_t j = 0; j < kParts; ++j) {
+      if constexpr (kLanes > 1) {
+        V x;
+        std::memcpy(&x, run + j * kLanes, sizeof(x));
+        parts[j] = fold(parts[j], x);
+      } else {
+        parts[j] = fold(parts[j], static_cast<S>(run[j]));
+      }
+    }
+  }
 
   template <typename V, size_t kCount, typename Join>
   static V joined(const std::array<V, kCount>& parts, const Join& join) {
@@ -149,21 +170,10 @@ class ReduceKernel : public Kernel {
   static Accumulator<T> folded_neighbours(const T* run, int64_t count, Accumulator<T> start, const Fold& fold,
                                           const Join& join) {
     using V = Lane<S>;
-    constexpr size_t kLanes = std::is_same_v<V, Quad> ? 4 : 1, kParts = kTogether / kLanes;
+    constexpr size_t kLanes = sizeof(V) / sizeof(S), kParts = kTogether / kLanes;
     std::array<V, kParts> parts;
     parts.fill(V{} + static_cast<S>(start));
-    for (int64_t i = 0; i < count; i += kTogether) {
-      for (size_t j = 0; j < kParts; ++j) {
-        const T* from = run + i + static_cast<int64_t>(j * kLanes);
-        if constexpr (kLanes > 1) {
-          V x;
-          std::memcpy(&x, from, sizeof(x));
-          parts[j] = fold(parts[j], x);
-        } else {
-          parts[j] = fold(parts[j], static_cast<S>(*from));
-        }
-      }
-    }
+    for (int64_t i = 0; i < count; i += kTogether) fold_each<S>(run + i, parts, fold);
     const V all = joined(parts, join);
     if constexpr (kLanes > 1) {
       std::array<S, kLanes> last;

@@ -1,6 +1,8 @@
 // Resize: nearest and linear, in any number of dimensions, from tables made once.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "device/cpu/channel_layout.h"
 #include "device/cpu/families.h"
@@ -121,6 +123,9 @@ class ResizeKernel : public Kernel {
   }
 
   void fill(size_t d, const Corners& corners, const float* from, float*& to) const {
+    if (d + 2 == taps_.size() && lanes_ == 1 && corners.count == 1)
+      return nearest_ ? fill_plane_nearest(from + corners.offsets[0], to)
+                      : fill_plane_linear(from + corners.offsets[0], to);
     if (d + 1 == taps_.size() && lanes_ == 1) return fill_line(corners, from, to);
     if (d == taps_.size()) {
       blend(corners, from, to);
@@ -128,6 +133,60 @@ class ResizeKernel : public Kernel {
       return;
     }
     for (size_t i = 0; i < taps_[d].size(); ++i) fill(d + 1, along(corners, d, static_cast<int64_t>(i)), from, to);
+  }
+
+  // The last two dimensions, of one plane: lines that read the same one are copies of the first.
+  void fill_plane_nearest(const float* from, float*& to) const {
+    const std::vector<Tap>& lines = taps_[taps_.size() - 2];
+    const auto width = static_cast<int64_t>(taps_.back().size());
+    for (size_t i = 0; i < lines.size(); ++i, to += width) {
+      if (i > 0 && lines[i].low == lines[i - 1].low) {
+        std::copy_n(to - width, width, to);
+        continue;
+      }
+      const float* line = from + lines[i].low * strides_[taps_.size() - 2];
+      for (int64_t x = 0; x < width; ++x) to[x] = line[taps_.back()[static_cast<size_t>(x)].low];
+    }
+  }
+
+  // Each line of the source is resized once, and those of the result are blended from two. In pieces, so that two
+  // lines fit onto the stack.
+  void fill_plane_linear(const float* from, float*& to) const {
+    constexpr int64_t kPiece = 512;
+    const std::vector<Tap>& lines = taps_[taps_.size() - 2];
+    const auto width = static_cast<int64_t>(taps_.back().size());
+    for (int64_t begin = 0; begin < width; begin += kPiece) {
+      const int64_t count = std::min(kPiece, width - begin);
+      std::array<float, kPiece> first, second;
+      ResizedLine low{first.data()}, high{second.data()};
+      float* target = to + begin;
+      for (const Tap& tap : lines) {
+        if (low.line != tap.low && high.line == tap.low) std::swap(low, high);
+        resize_line(from, tap.low, begin, count, low);
+        if (tap.high_weight > 0) {
+          resize_line(from, tap.high, begin, count, high);
+          const float weight = 1.F - tap.high_weight;
+          for (int64_t x = 0; x < count; ++x) target[x] = weight * low.values[x] + tap.high_weight * high.values[x];
+        } else {
+          std::copy_n(low.values, count, target);
+        }
+        target += width;
+      }
+    }
+    to += static_cast<int64_t>(lines.size()) * width;
+  }
+
+  struct ResizedLine {
+    float* values;
+    int64_t line = -1;  // of the source; -1: none yet
+  };
+
+  void resize_line(const float* from, int64_t line, int64_t begin, int64_t count, ResizedLine& resized) const {
+    if (resized.line == line) return;
+    resized.line = line;
+    const float* source = from + line * strides_[taps_.size() - 2];
+    for (int64_t x = 0; x < count; ++x)
+      resized.values[x] = between(source, taps_.back()[static_cast<size_t>(begin + x)]);
   }
 
   // Along the last dimension, whose elements lie one after the other.

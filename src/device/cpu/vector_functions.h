@@ -1,4 +1,4 @@
-// Functions of eight float32 values at a time: those of the C library's vector math
+// Functions of eight float32 values at a time: most are those of the C library's vector math
 // (libmvec), which are within 4 units in the last place. A value's result does not depend on
 // where it stands.
 //
@@ -23,6 +23,14 @@ using VectorPower = void (*)(const float* from, float exponent, float* to, int64
 
 // Nullptr: the processor has no AVX2.
 VectorPower find_vector_power();
+
+// The remainders of divisions with the sign of the dividend, exactly as std::fmod() has them. `divisor_stride` is 1, or
+// 0: one divisor for all.
+using VectorRemainder = void (*)(const float* dividends, const float* divisors, int64_t divisor_stride, float* to,
+                                 int64_t count);
+
+// Nullptr: the processor has no AVX2.
+VectorRemainder find_vector_remainder();
 
 }  // namespace foliot
 

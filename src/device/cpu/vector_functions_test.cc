@@ -5,7 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
+
+#include "base/random.h"
 
 namespace foliot {
 namespace {
@@ -63,6 +66,48 @@ TEST(VectorFunctions, DoNotDependOnThePlace) {
     for (size_t i = 0; i < from.size(); ++i) function(&from[i], &alone[i], 1);
     for (size_t i = 0; i < from.size(); ++i)
       EXPECT_EQ(std::bit_cast<uint32_t>(whole[i]), std::bit_cast<uint32_t>(alone[i])) << to_string(it.function);
+  }
+}
+
+// Quotients from below one to beyond what vectors take, of both signs, also whole numbers; and what is not finite.
+std::vector<std::pair<float, float>> divisions() {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<std::pair<float, float>> pairs{{3.F, 0.F},     {kInfinity, 2.F}, {2.F, kInfinity}, {-2.F, -kInfinity},
+                                             {1e30F, 3e-5F}, {-0.F, 1.F},      {1e-42F, 3e-43F}, {-5e-40F, 1e-30F}};
+  Random random(3);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto quotient = static_cast<float>(std::exp2(30 * random.uniform() - 4));
+    const auto divisor = static_cast<float>((random.uniform() < 0.5 ? -1 : 1) * std::exp2(40 * random.uniform() - 20));
+    const float near = i % 3 == 0 ? std::round(quotient) : quotient;
+    const float dividend = (i % 2 == 0 ? near : -near) * divisor;
+    pairs.insert(pairs.end(), {{dividend, divisor}, {std::nextafter(dividend, 0.F), divisor}});
+  }
+  return pairs;
+}
+
+TEST(VectorFunctions, TakeRemaindersAsTheCLibraryDoes) {
+  const VectorRemainder take = find_vector_remainder();
+  if (take == nullptr) GTEST_SKIP() << "the processor has no AVX2";
+  std::vector<float> dividends, divisors;
+  for (const auto& [dividend, divisor] : divisions()) {
+    dividends.push_back(dividend);
+    divisors.push_back(divisor);
+  }
+  const auto count = static_cast<int64_t>(dividends.size());
+  std::vector<float> each(dividends.size()), one(dividends.size());
+  take(dividends.data(), divisors.data(), 1, each.data(), count);
+  const float divisor = 0.7F;
+  take(dividends.data(), &divisor, 0, one.data(), count);
+  const auto expect = [](float value, float x, float y) {
+    const float expected = std::fmod(x, y);
+    if (std::isnan(expected))
+      ASSERT_TRUE(std::isnan(value)) << x << " by " << y;
+    else
+      ASSERT_EQ(std::bit_cast<uint32_t>(value), std::bit_cast<uint32_t>(expected)) << x << " by " << y;
+  };
+  for (size_t i = 0; i < dividends.size(); ++i) {
+    expect(each[i], dividends[i], divisors[i]);
+    expect(one[i], dividends[i], divisor);
   }
 }
 
