@@ -13,7 +13,7 @@ constexpr uint32_t kModelsMax = 16;
 // More lanes are worth it if they take so much off the time.
 constexpr double kGainLeast = 0.05;
 // What later batches wait counts so much beside when those end that are there. Chosen on one set
-// of loads (docs/decisions/0110).
+// of loads (docs/decisions/0110, 0240).
 constexpr double kLaterWeight = 0.5;
 // A width that would keep its intervals busier than this, were batches as large as can fill in
 // time, does not keep up, and is only taken if none takes less of the device's time.
@@ -48,7 +48,8 @@ uint32_t LaneChoice::best_width(const Waiting& waiting) const {
     const uint32_t width = width_at(index, count);
     const ExecDemand::Exec demanded = board_.demanded_exec(device_.id(), index);
     if (busy_share(demanded.grown, width) > kBusyMax && share(index) > least_share) continue;
-    const Duration later = mean_wait(demanded.now, width, std::min(busy_share(demanded.now, width), kBusyMax));
+    // Others wait for an EXEC in proportion to what it takes.
+    const Duration later = mean_wait(exec(index), width, std::min(busy_share(demanded.now, width), kBusyMax));
     const Duration end = mean_end(waiting, exec(index), width) + later.scaled(kLaterWeight);
     if (end.scaled(1 + kGainLeast) > soonest) continue;
     best = width;

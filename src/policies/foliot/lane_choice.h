@@ -3,8 +3,9 @@
 // The narrower an EXEC is, the less of the device's time it takes, for work is never divided
 // without loss; the wider, the sooner it is over. So all that waits is laid out over the
 // device's lanes once for each width, and what comes later is expected to wait as long as it
-// does on average for as many servers as there are intervals, at the rate at which requests come
-// and with what the last EXECs took (ExecDemand): what waits now may be heavier than what comes.
+// does on average for as many servers as there are intervals, which are as busy as the last EXECs
+// and the rate of requests would make them (ExecDemand). Of that wait an EXEC causes the part that it is
+// of what EXECs take: a short one makes few wait, on all lanes, too.
 // Whether a width keeps up is judged with batches as large as can fill in time: where it does not
 // with those of now, they grow.
 // Of the widths that keep up with that rate the one is taken at which both together are least,
@@ -62,8 +63,8 @@ class LaneChoice {
   Duration mean_end(const Waiting& waiting, Duration exec, uint32_t width) const;
   // How busy the intervals of this width would be, if each EXEC were on one.
   double busy_share(Duration exec, uint32_t width) const;
-  // How long a batch that comes later waits (Sakasegawa's approximation for Poisson arrivals).
-  // REQUIRES: busy < 1.
+  // How long batches that come later wait because of an EXEC of this duration (Sakasegawa's approximation for Poisson
+  // arrivals: the mean wait where all EXECs take so long). REQUIRES: busy < 1.
   Duration mean_wait(Duration exec, uint32_t width, double busy) const;
   // The narrowest on which one row, begun at start(), is in time; 1 if none is.
   uint32_t width_for(ModelId model, BucketId bucket, TimePoint deadline) const;

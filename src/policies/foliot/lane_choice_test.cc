@@ -156,28 +156,52 @@ TEST_F(LaneChoiceTest, LanesThatDoNotKeepUpAreNotTaken) { EXPECT_EQ(lanes_at(112
 // 1,800 are more than any width can do one by one. Batches of four keep all up but the widest.
 TEST_F(LaneChoiceTest, LanesThatKeepUpWithBatchesThatGrowAreTaken) { EXPECT_EQ(lanes_at(1800, 1.2, 1.5), 4u); }
 
+// Models of a device of 16 lanes, of which the heavy one takes twenty times as long as the light one.
+class LightAndHeavy {
+ public:
+  LightAndHeavy() {
+    stage_.set_lane_count(0, 16);
+    light_ = stage_.add_model();
+    heavy_ = stage_.add_model();
+    for (const auto& [width, exec] : kMicroseconds) {
+      stage_.set_exec(light_, Duration::microseconds(exec), 0, width_index(width, 16));
+      stage_.set_exec(heavy_, Duration::microseconds(20 * exec), 0, width_index(width, 16));
+    }
+  }
+  // One request on an idle device; the lanes that it takes.
+  uint32_t run_light(double when) { return run(light_, 1, when); }
+  uint32_t run_heavy(double when) { return run(heavy_, 20, when); }
+
+ private:
+  static inline const std::map<uint32_t, int64_t> kMicroseconds{{1, 6400}, {2, 3520}, {4, 2080}, {8, 1360}, {16, 1000}};
+
+  uint32_t run(ModelId model, int64_t times, double when) {
+    stage_.request(model, when, when + 1000);
+    const auto sent = stage_.plan(when);
+    EXPECT_EQ(sent.size(), 1u);
+    const uint32_t width = sent.at(0).lanes.count;
+    stage_.finish(sent[0], when + 0.1, Duration::microseconds(kMicroseconds.at(width) * times));
+    return width;
+  }
+
+  PolicyStage stage_ = one_device();
+  ModelId light_, heavy_;
+};
+
 // 500 requests per second that take 1 ms on all of 16 lanes each leave much of the device idle. One
 // that takes twenty times as long is no reason to run it on one lane, as if all that come were like it.
 TEST_F(LaneChoiceTest, AHeavyBatchAmongLightOnesTakesManyLanes) {
-  PolicyStage stage = one_device();
-  stage.set_lane_count(0, 16);
-  const ModelId light = stage.add_model();
-  const ModelId heavy = stage.add_model();
-  const std::map<uint32_t, int64_t> microseconds{{1, 6400}, {2, 3520}, {4, 2080}, {8, 1360}, {16, 1000}};
-  for (const auto& [width, exec] : microseconds) {
-    stage.set_exec(light, Duration::microseconds(exec), 0, width_index(width, 16));
-    stage.set_exec(heavy, Duration::microseconds(20 * exec), 0, width_index(width, 16));
-  }
-  const auto run = [&](ModelId model, double when) {
-    stage.request(model, when, when + 1000);
-    const auto sent = stage.plan(when);
-    EXPECT_EQ(sent.size(), 1u);
-    const uint32_t width = sent.at(0).lanes.count;
-    stage.finish(sent[0], when + 0.1, Duration::microseconds(microseconds.at(width) * (model == heavy ? 20 : 1)));
-    return width;
-  };
-  for (int i = 1; i < 1000; ++i) run(light, 2.0 * i);
-  EXPECT_GE(run(heavy, 2000), 8u);
+  LightAndHeavy models;
+  for (int i = 1; i < 1000; ++i) models.run_light(2.0 * i);
+  EXPECT_GE(models.run_heavy(2000), 8u);
+}
+
+// Half of the device's time is taken by batches of 20 ms on all lanes. One that takes 1 ms there lets others wait for
+// that long only.
+TEST_F(LaneChoiceTest, ALightBatchAmongHeavyOnesTakesManyLanes) {
+  LightAndHeavy models;
+  for (int i = 1; i < 1000; ++i) models.run_heavy(40.0 * i);
+  EXPECT_GE(models.run_light(40'000), 8u);
 }
 
 }  // namespace
