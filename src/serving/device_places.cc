@@ -10,7 +10,7 @@
 namespace foliot {
 namespace {
 
-// Where there are no more cores than this, none is left to all else (docs/decisions/0110).
+// Of so many cores none is left to all else, and each is a lane (docs/decisions/0110, 0240).
 constexpr size_t kAllCores = 2;
 
 // The node of all of them; nullopt: of several, or the machine has but one.
@@ -48,7 +48,11 @@ DevicePlaces default_device_places(const Topology& topology) {
   std::vector<CoreSet> nodes = topology.usable_by_node();
   const size_t usable = topology.usable().size();
   if (nodes.size() < 2 || topology.granted < usable) {
-    if (usable == kAllCores && topology.granted >= usable) return {pinned(topology.usable(), topology)};
+    if (usable == kAllCores && topology.granted >= usable) {
+      DevicePlace both = pinned(topology.usable(), topology);
+      both.lanes = kAllCores;
+      return {both};
+    }
     return {{.threads = std::max(2u, topology.granted) - 1}};
   }
   if (usable > 2) nodes.front().erase(nodes.front().begin());

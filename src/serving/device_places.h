@@ -28,7 +28,7 @@ inline constexpr size_t kDevicesPerProcessMax = 64;
 // core in all, which is left to all else. With one node, or where a quota grants less time
 // than there are cores, it is one device that is not pinned, of as many threads as
 // processors are granted but one, at least one. Two cores of one node are one device of both,
-// pinned.
+// pinned, with a lane for each. The others have one lane.
 DevicePlaces default_device_places(const Topology& topology);
 
 // `sets`: as --devices takes them, "0-15;16-31": a device for each, as wide as its set. All

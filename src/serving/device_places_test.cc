@@ -40,7 +40,7 @@ TEST(DevicePlacesTest, OneNodeIsOneDeviceOnAnyCores) {
 }
 
 TEST(DevicePlacesTest, TwoCoresAreOneDeviceOfBoth) {
-  EXPECT_EQ(places_of(default_device_places(machine(2, 1))), "2 threads on cores 0-1");
+  EXPECT_EQ(places_of(default_device_places(machine(2, 1))), "2 threads in 2 lanes on cores 0-1");
   Topology topology = machine(2, 1);
   topology.granted = 1;
   EXPECT_EQ(places_of(default_device_places(topology)), "1 thread on any cores");

@@ -12,9 +12,6 @@
 namespace foliot {
 namespace {
 
-// Executors go before whatever else runs on the machine, as far as the kernel lets
-// them: their timing is what all plans rest on.
-constexpr int kExecutorNice = -10;
 // The kernel wakes a sleeper some tens of microseconds late.
 constexpr Duration kSpin = Duration::microseconds(50);
 
@@ -27,7 +24,7 @@ Status ExecutorThread::start(Executor& executor, const std::vector<IntervalThrea
   for (size_t i = 0; i < intervals.size(); ++i) {
     Driver& driver = drivers_[i];
     Result<Thread> thread = Thread::start(
-        {.name = executor.name(), .cores = intervals[i].cores, .memory_node = node, .nice = kExecutorNice},
+        {.name = executor.name(), .cores = intervals[i].cores, .memory_node = node, .nice = intervals[i].nice},
         [this, &driver, &executor, begin = intervals[i].begin] {
           begin();
           run(driver, executor);

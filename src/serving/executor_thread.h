@@ -25,11 +25,16 @@
 
 namespace foliot {
 
+// Executors go before whatever else runs on the machine, as far as the kernel lets them: their timing is what all plans
+// rest on.
+inline constexpr int kExecutorNice = -10;
+
 // What takes so many lanes runs on a thread of its own, which and whose own threads run on
 // `cores` (empty: any), once `begin` has run on it.
 struct IntervalThread {
   uint32_t lane_count = 1;
   CoreSet cores{};
+  int nice = kExecutorNice;
   std::function<void()> begin = [] {};
 };
 

@@ -11,6 +11,7 @@
 #include "device/cpu/team.h"
 #include "platform/memory.h"
 #include "platform/memory_node.h"
+#include "platform/processor.h"
 #include "worker/device_engine.h"
 
 namespace foliot {
@@ -80,14 +81,23 @@ Status too_small(std::string_view need, uint64_t needed, std::string_view what, 
 // LOAD, INPUT and OUTPUT.
 constexpr size_t kExecutorsBesideLanes = 3;
 
+// Of EXEC. Where it takes all cores, it has no priority over the threads that bring requests and take answers away:
+// they do little each time, and would wait for a whole EXEC (docs/decisions/0240).
+int exec_nice(const DevicePlaces& devices) {
+  uint32_t threads = 0;
+  for (const DevicePlace& device : devices) threads += device.threads;
+  return threads < usable_processors() ? kExecutorNice : 0;
+}
+
 // Those that begin with this lane, each on the cores of its lanes, a thread to a core.
-std::vector<IntervalThread> intervals_of(const DevicePlace& place, uint32_t lane) {
+std::vector<IntervalThread> intervals_of(const DevicePlace& place, uint32_t lane, int nice) {
   const uint32_t threads = place.threads / place.lanes;
   std::vector<IntervalThread> intervals;
   for (const uint32_t width : lane_widths(place.lanes)) {
     if (!is_lane_interval({lane, width}, place.lanes)) continue;
     IntervalThread& interval = intervals.emplace_back();
     interval.lane_count = width;
+    interval.nice = nice;
     if (place.cores.empty()) continue;
     const auto first = place.cores.begin() + lane * threads;
     interval.cores = CoreSet(first, first + width * threads);
@@ -134,11 +144,12 @@ Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
 
 // Only EXEC and its teams are pinned: the others copy, and run where there is time.
 Status LocalWorker::start_executors() {
+  const int nice = exec_nice(options_.devices);
   uint32_t lane = 0;
   for (size_t i = 0; i < executors_.size(); ++i) {
     Executor& executor = *worker_->executors()[i];
     const bool exec = std::string_view(executor.name()) == "exec";
-    const auto intervals = exec ? intervals_of(place_, lane++) : std::vector(1, IntervalThread());
+    const auto intervals = exec ? intervals_of(place_, lane++, nice) : std::vector(1, IntervalThread());
     FOLIOT_RETURN_IF_ERROR(executors_[i].start(executor, intervals, place_.node));
   }
   return Status();

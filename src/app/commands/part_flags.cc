@@ -218,7 +218,7 @@ CLI::Option* add_lane_flags(CLI::App& app, DeviceFlags& devices) {
             return text.empty() ? std::string("a set without cores; name at least one") : std::string();
           });
   app.add_option("--lanes", devices.lanes, "batches that a device runs at once, on an equal share of its threads each")
-      ->default_str("1");
+      ->default_str("1; 2 on the two cores of a machine that has no more");
   return sets;
 }
 
