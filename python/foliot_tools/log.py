@@ -69,6 +69,8 @@ class Action:
     rows: int
     requests: tuple
     kind: str  # of the device
+    lane: int  # the first of the lanes that it took
+    lanes: int  # so many
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,9 +138,12 @@ def breaches(log, pages_of, pages_total):
 
 def breaches_of_device(done, pages_of, pages_total):
     found = []
-    for kind in ("LOAD", "INFER"):
-        executor = sorted((action for action in done if action.type == kind), key=lambda action: action.start_us)
-        found += [f"{kind} {b.id} began before {kind} {a.id} had ended" for a, b in zip(executor, executor[1:])
+    loads = [action for action in done if action.type == "LOAD"]
+    infers = [action for action in done if action.type == "INFER"]
+    lanes = range(max((infer.lane + infer.lanes for infer in infers), default=0))
+    for alone in (loads, *([infer for infer in infers if infer.lane <= lane < infer.lane + infer.lanes] for lane in lanes)):
+        in_order = sorted(alone, key=lambda action: action.start_us)
+        found += [f"{b.type} {b.id} began before {a.type} {a.id} had ended" for a, b in zip(in_order, in_order[1:])
                   if b.start_us < a.end_us]
     loaded = set()
     for action in done:

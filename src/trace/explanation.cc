@@ -203,9 +203,20 @@ class Explainer {
     }
     const std::string company =
         action_->rows == 1 ? "it alone" : "it and " + counted(action_->rows - 1, "1 other", "others");
-    say("At {} INFER {} was sent to device {}, with {} in a batch of size {}; {} behind in the queue.\n",
-        when(action_->sent), action_->id.value(), action_->device.value(), company, action_->batch_size,
-        counted(action_->queue_length, "1 request stayed", "requests stayed"));
+    say("At {} INFER {} was sent to device {}{}, with {} in a batch of size {}; {} behind in the queue.\n",
+        when(action_->sent), action_->id.value(), action_->device.value(), on_lanes(*action_), company,
+        action_->batch_size, counted(action_->queue_length, "1 request stayed", "requests stayed"));
+  }
+
+  // Empty: as far as the log shows, the device has one.
+  std::string on_lanes(const ActionRecord& infer) const {
+    const auto beyond_first = [&](const ActionRecord& other) {
+      return other.device == infer.device && other.lanes.end() > 1;
+    };
+    if (std::ranges::none_of(log_.actions(), beyond_first)) return "";
+    const LaneInterval lanes = infer.lanes;
+    return lanes.count == 1 ? fmt::format(", lane {}", lanes.first)
+                            : fmt::format(", lanes {} to {}", lanes.first, lanes.end() - 1);
   }
 
   struct Work {

@@ -88,6 +88,20 @@ TEST(Explanation, OfAColdRequestInABatch) {
             "      34.00 ms  in all\n");
 }
 
+TEST(Explanation, NamesLanesWhereThereAreSeveral) {
+  History history;
+  for (uint64_t id = 1; id <= 2; ++id) history.request(id, kWarm, 10, 60);
+  history.send_infer(1, kWarm, {1}, 12, {0, 1});
+  history.infer_done(1, 12, 22);
+  history.served(1, 1, 23);
+  EXPECT_THAT(explain_in(history, 1), HasSubstr("INFER 1 was sent to device 0, with it alone"));
+  history.send_infer(2, kWarm, {2}, 23, {0, 2});
+  history.infer_done(2, 23, 30);
+  history.served(2, 2, 31);
+  EXPECT_THAT(explain_in(history, 1), HasSubstr("INFER 1 was sent to device 0, lane 0, with it alone"));
+  EXPECT_THAT(explain_in(history, 2), HasSubstr("INFER 2 was sent to device 0, lanes 0 to 1, with it alone"));
+}
+
 TEST(Explanation, OfARefusalSaysWhyAndWhatWasPredicted) {
   History history;
   history.request(1, kWarm, 10, 20);

@@ -128,6 +128,8 @@ void visit_action(Record& r, Visitor& visit) {
   visit("rows", r.rows);
   visit("requests", RowList<Record>{r});
   visit("kind", r.kind);
+  visit("lane", r.lanes.first);
+  visit("lanes", r.lanes.count);
 }
 
 template <typename Record, typename Visitor>

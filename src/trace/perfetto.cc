@@ -20,6 +20,9 @@ constexpr uint64_t kFirstDeviceProcess = 2;
 enum Executor : uint64_t { kLoad = 1, kInput, kExec, kOutput };
 constexpr std::string_view kExecutorNames[] = {"", "LOAD", "INPUT", "EXEC", "OUTPUT"};
 
+// Of an EXEC: that of the first of its lanes. No other runs on that meanwhile.
+uint64_t track_of(LaneInterval lanes) { return lanes.first == 0 ? uint64_t{kExec} : uint64_t{kOutput} + lanes.first; }
+
 // Text within quotation marks.
 std::string json(std::string_view text) {
   std::string result = "\"";
@@ -42,12 +45,12 @@ class TraceEvents {
   TraceEvents& operator=(const TraceEvents&) = delete;
 
   void name_process(uint64_t process, std::string_view name) { name_as("process_name", process, 0, name); }
-  // Tracks are shown in the order of their numbers.
-  void name_track(uint64_t process, uint64_t track, std::string_view name) {
+  // Tracks are shown in the order of `place`.
+  void name_track(uint64_t process, uint64_t track, std::string_view name, uint64_t place) {
     name_as("thread_name", process, track, name);
     begin();
     fmt::print(out_, R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", process,
-               track, track);
+               track, place);
   }
   // `arguments`: the inside of a JSON object.
   void slice(uint64_t process, uint64_t track, std::string_view name, TimePoint start, Duration duration,
@@ -101,8 +104,8 @@ std::string arguments_of(const ActionRecord& action) {
                                  action.id.value(), to_string(action.status),
                                  action.expected_duration.to_milliseconds(), microseconds(action.sent) / 1000);
   if (action.type == ActionType::kInfer) {
-    text += fmt::format(R"(,"rows":{},"batch_size":{},"queue_length":{})", action.rows, action.batch_size,
-                        action.queue_length);
+    text += fmt::format(R"(,"rows":{},"batch_size":{},"queue_length":{},"lanes":{})", action.rows, action.batch_size,
+                        action.queue_length, action.lanes.count);
   }
   return text;
 }
@@ -115,21 +118,31 @@ void write_infer(const ActionRecord& action, TimePoint& input_free, TraceEvents&
     events.slice(process, kInput, action.model, input_start, action.input_duration, arguments);
     input_free = input_start + action.input_duration;
   }
-  events.slice(process, kExec, action.model, action.start, action.end - action.start, arguments);
+  events.slice(process, track_of(action.lanes), action.model, action.start, action.end - action.start, arguments);
   if (!action.output_end.is_infinite()) {
     events.slice(process, kOutput, action.model, action.output_end - action.output_duration, action.output_duration,
                  arguments);
   }
 }
 
+void name_device(DeviceId device, TraceEvents& events) {
+  const uint64_t process = process_of(device);
+  events.name_process(process, fmt::format("device {}", device.value()));
+  for (const Executor executor : {kLoad, kInput, kExec}) {
+    events.name_track(process, executor, kExecutorNames[executor], executor);
+  }
+  events.name_track(process, kOutput, kExecutorNames[kOutput], kExec + kLanesMax);  // below all lanes
+}
+
 void write_devices(const Log& log, TraceEvents& events) {
   std::map<DeviceId, TimePoint> input_free;
+  std::set<std::pair<DeviceId, uint32_t>> lanes;  // that have a track, but for the first
   for (const ActionRecord& action : log.actions()) {
-    if (input_free.try_emplace(action.device).second) {
-      events.name_process(process_of(action.device), fmt::format("device {}", action.device.value()));
-      for (const Executor executor : {kLoad, kInput, kExec, kOutput}) {
-        events.name_track(process_of(action.device), executor, kExecutorNames[executor]);
-      }
+    if (input_free.try_emplace(action.device).second) name_device(action.device, events);
+    const uint32_t lane = action.lanes.first;
+    if (lane > 0 && lanes.emplace(action.device, lane).second) {
+      events.name_track(process_of(action.device), track_of(action.lanes), fmt::format("EXEC on lane {}", lane),
+                        kExec + lane);
     }
     if (action.type == ActionType::kInfer) {
       write_infer(action, input_free[action.device], events);
@@ -174,6 +187,8 @@ std::string arguments_of(const RequestRecord& request) {
 
 // Each on the first track that is free.
 void write_requests(const Log& log, TraceEvents& events) {
+  std::map<ActionId, uint64_t> exec_tracks;
+  for (const ActionRecord& action : log.actions()) exec_tracks.emplace(action.id, track_of(action.lanes));
   events.name_process(kRequestsProcess, "requests");
   std::set<uint64_t> free_tracks;
   using Busy = std::pair<TimePoint, uint64_t>;  // until when, which
@@ -186,7 +201,7 @@ void write_requests(const Log& log, TraceEvents& events) {
     }
     if (free_tracks.empty()) {
       free_tracks.insert(++tracks);
-      events.name_track(kRequestsProcess, tracks, fmt::format("in flight {}", tracks));
+      events.name_track(kRequestsProcess, tracks, fmt::format("in flight {}", tracks), tracks);
     }
     const uint64_t track = *free_tracks.begin();
     free_tracks.erase(free_tracks.begin());
@@ -194,7 +209,9 @@ void write_requests(const Log& log, TraceEvents& events) {
     events.slice(kRequestsProcess, track, request->model, request->arrival, request->latency(), arguments_of(*request));
     if (request->exec_start.is_infinite() || !request->device) continue;
     events.arrow_begin(request->id.value(), kRequestsProcess, track, request->arrival);
-    events.arrow_end(request->id.value(), process_of(*request->device), kExec, request->exec_start);
+    const auto exec = request->action ? exec_tracks.find(*request->action) : exec_tracks.end();
+    events.arrow_end(request->id.value(), process_of(*request->device),
+                     exec == exec_tracks.end() ? uint64_t{kExec} : exec->second, request->exec_start);
   }
 }
 

@@ -46,6 +46,23 @@ TEST(Perfetto, DrawsRequestsExecutorsArrowsAndCounters) {
   EXPECT_THAT(trace, HasSubstr(R"("ph":"C","name":"requests queued","pid":1)"));
 }
 
+TEST(Perfetto, LanesHaveTracks) {
+  History history;
+  for (uint64_t id = 1; id <= 2; ++id) history.request(id, kWarm, 10, 60);
+  history.send_infer(1, kWarm, {1}, 12, {0, 1});
+  history.send_infer(2, kWarm, {2}, 12, {2, 2});
+  history.infer_done(1, 12, 22);
+  history.infer_done(2, 13, 20);
+  history.served(2, 2, 21);
+  const std::string trace = exported(history);
+  EXPECT_THAT(trace,
+              HasSubstr(R"("ph":"X","name":"warm","cat":"foliot","pid":2,"tid":3,"ts":12000.000,"dur":10000.000)"));
+  EXPECT_THAT(trace,
+              HasSubstr(R"("ph":"X","name":"warm","cat":"foliot","pid":2,"tid":6,"ts":13000.000,"dur":7000.000)"));
+  EXPECT_THAT(trace, HasSubstr(R"("pid":2,"tid":6,"args":{"name":"EXEC on lane 2"})"));
+  EXPECT_THAT(trace, HasSubstr(R"("name":"answer","cat":"request","id":2,"pid":2,"tid":6,"ts":13000.000)"));
+}
+
 TEST(Perfetto, RequestsAtTheSameTimeAreOnTracksOfTheirOwn) {
   History history;
   history.request(1, kWarm, 10, 60);

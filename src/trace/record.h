@@ -18,6 +18,7 @@
 #include "core/call_label.h"
 #include "core/feedback_record.h"
 #include "core/ids.h"
+#include "core/lanes.h"
 #include "core/request.h"
 
 namespace foliot {
@@ -88,6 +89,7 @@ struct ActionRecord {
   TimePoint output_end = kNoTime;
   uint32_t rows = 0;
   std::span<const RequestId> requests{};  // so many; owned by the maker of the record
+  LaneInterval lanes{};                   // of an earlier version's log: the first one
   // Of any type:
   std::string_view kind;  // of the device; owned by the maker of the record; empty: an earlier version's log
 

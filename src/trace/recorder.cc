@@ -134,21 +134,28 @@ void Recorder::on_device(const DeviceChange& change, TimePoint /*now*/) {
   }
 }
 
-Recorder::Timeline& Recorder::timeline(const Action& action) {
+std::span<Recorder::Timeline> Recorder::timelines(const Action& action) {
   const size_t device = action.device.value();
   if (device >= timelines_.size()) timelines_.resize(device + 1);
-  return timelines_[device][action.type == ActionType::kInfer ? 1 : 0];
+  const bool infer = action.type == ActionType::kInfer;
+  const size_t first = infer ? 1 + action.lanes.first : 0, count = infer ? action.lanes.count : 1;
+  std::vector<Timeline>& of_device = timelines_[device];
+  if (of_device.size() < first + count) of_device.resize(first + count);
+  return std::span(of_device).subspan(first, count);
 }
 
-// An executor does what it was sent one after the other. UNLOADs take no time.
+// An executor does what it was sent one after the other, and an EXEC begins when all its lanes are free. UNLOADs take
+// no time.
 TimePoint Recorder::expect_start(const Action& action, TimePoint now) {
   if (action.type == ActionType::kUnload) return kNoTime;
-  Timeline& executor = timeline(action);
   const TimePoint soonest = std::max(now, action.earliest);
-  if (executor.count == 0) executor.begun = soonest;
-  const TimePoint start = std::max(soonest, executor.begun + executor.pending);
-  executor.pending += action.expected;
-  ++executor.count;
+  TimePoint start = soonest;
+  for (Timeline& executor : timelines(action)) {
+    if (executor.count == 0) executor.begun = soonest;
+    start = std::max(start, executor.begun + executor.pending);
+    executor.pending += action.expected;
+    ++executor.count;
+  }
   return start;
 }
 
@@ -158,10 +165,11 @@ void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoin
   const auto found = actions_.find(action.id);
   if (found == actions_.end()) return;
   if (action.type != ActionType::kUnload) {
-    Timeline& executor = timeline(action);
-    executor.begun = std::max(executor.begun, outcome.end);
-    executor.pending -= action.expected;
-    --executor.count;
+    for (Timeline& executor : timelines(action)) {
+      executor.begun = std::max(executor.begun, outcome.end);
+      executor.pending -= action.expected;
+      --executor.count;
+    }
   }
   const OpenAction& open = found->second;
   BoundedArray<RequestId, kBatchSizeMax> requests;  // of the record
@@ -186,6 +194,7 @@ void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoin
   if (action.type == ActionType::kInfer) {
     record.bucket = action.bucket;
     record.batch_size = action.batch_size;
+    record.lanes = action.lanes;
     record.input_duration = outcome.input_duration;
     record.output_duration = outcome.output_duration;
     if (outcome.done()) record.output_end = outcome.output_end;

@@ -10,10 +10,10 @@
 #ifndef FOLIOT_TRACE_RECORDER_H_
 #define FOLIOT_TRACE_RECORDER_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -77,7 +77,8 @@ class Recorder : public Observer, public CallLabelSink {
   OpenRequest& open(const Request& request, std::string_view name, bool cold_start);
   std::string_view kind_of(DeviceId device) const;
   uint32_t pages_of(const Action& action);
-  Timeline& timeline(const Action& action);
+  // Of the executors that an action takes: LOAD's, or EXEC's of its lanes.
+  std::span<Timeline> timelines(const Action& action);
   TimePoint expect_start(const Action& action, TimePoint now);
   void row_sent(const Action& action, RequestId row);
   void row_returned(RequestId row);
@@ -89,8 +90,8 @@ class Recorder : public Observer, public CallLabelSink {
   std::unique_ptr<RecordSink> sink_;  // what it was given holds views of names_
   std::vector<Model> models_;         // by ModelId
   std::unordered_map<ServedTaskId, std::string_view> tasks_;
-  std::vector<std::string_view> kinds_;             // by DeviceId
-  std::vector<std::array<Timeline, 2>> timelines_;  // by DeviceId: LOAD, EXEC
+  std::vector<std::string_view> kinds_;           // by DeviceId
+  std::vector<std::vector<Timeline>> timelines_;  // by DeviceId: LOAD, then EXEC on each lane
   std::map<std::pair<ModelId, DeviceId>, Placement> placements_;
   std::unordered_map<RequestId, OpenRequest> requests_;
   std::unordered_map<ActionId, OpenAction> actions_;

@@ -37,6 +37,25 @@ TEST(Recorder, JoinsARequestWithItsActionAndItsLoad) {
   EXPECT_EQ(infer.sent, at(12));
 }
 
+// Each takes 10 ms as expected. What takes both lanes waits for the later one, and what follows it for both.
+TEST(Recorder, LanesExecuteAtOnce) {
+  History history;
+  for (uint64_t id = 1; id <= 5; ++id) history.request(id, kWarm, 10, 100);
+  history.send_infer(1, kWarm, {1}, 10, {0, 1});
+  history.send_infer(2, kWarm, {2}, 14, {1, 1});
+  history.send_infer(3, kWarm, {3}, 15, {0, 2});
+  history.infer_done(1, 10, 20);
+  history.infer_done(2, 14, 24);
+  history.send_infer(4, kWarm, {4}, 26, {1, 1});
+  history.infer_done(3, 24, 34);
+  history.infer_done(4, 34, 44);
+  ASSERT_EQ(history.actions().size(), 4u);
+  EXPECT_EQ(history.actions()[1].expected_start, at(14));
+  EXPECT_EQ(history.actions()[2].expected_start, at(24));
+  EXPECT_EQ(history.actions()[2].lanes, (LaneInterval{0, 2}));
+  EXPECT_EQ(history.actions()[3].expected_start, at(34));
+}
+
 TEST(Recorder, KeepsTheKindOfTheDevice) {
   History history;
   history.load(1, kWarm, 1, 2, 3);

@@ -122,8 +122,10 @@ class History {
     send(action, now);
     over(id, OutcomeStatus::kDone, now, now);
   }
-  void send_infer(uint64_t id, ModelId model, const std::vector<uint64_t>& rows, int64_t sent) {
+  void send_infer(uint64_t id, ModelId model, const std::vector<uint64_t>& rows, int64_t sent,
+                  LaneInterval lanes = {}) {
     Action action = action_of(id, ActionType::kInfer, model, sent);
+    action.lanes = lanes;
     action.batch_size = static_cast<uint32_t>(rows.size());
     for (const uint64_t row : rows) action.rows.add({RequestId(row), PayloadHandle()});
     send(action, sent);
