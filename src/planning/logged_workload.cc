@@ -29,6 +29,7 @@ struct LoggedExec {
   TimePoint start;
   uint32_t batch_size = 1;
   Duration duration;
+  uint32_t lanes = 1;
 };
 
 // What was measured of one model.
@@ -123,6 +124,28 @@ std::vector<SeenExec> seen_execs_of(const ModelProfile& profile, const Measured&
   return seen;
 }
 
+// By Amdahl's law: how long an EXEC takes on so many lanes, in parts of the time on one.
+double time_on(uint32_t lanes, double parallel_share) { return 1 - parallel_share + parallel_share / lanes; }
+
+// The share that these lanes divide among themselves; nullopt: too few EXECs of a batch size ran on all and on one.
+std::optional<double> parallel_share_of(const std::vector<LoggedExec>& execs, uint32_t lanes) {
+  constexpr size_t kExecsMin = 3;
+  struct Sides {
+    std::vector<Duration> all, one;
+    size_t fewer() const { return std::min(all.size(), one.size()); }
+  };
+  std::map<uint32_t, Sides> by_size;
+  for (const LoggedExec& exec : execs) {
+    if (exec.lanes == lanes) by_size[exec.batch_size].all.push_back(exec.duration);
+    if (exec.lanes == 1) by_size[exec.batch_size].one.push_back(exec.duration);
+  }
+  const auto most = std::ranges::max_element(by_size, {}, [](const auto& each) { return each.second.fewer(); });
+  if (lanes == 1 || most == by_size.end() || most->second.fewer() < kExecsMin) return std::nullopt;
+  const double all = std::max(median(most->second.all), Duration::nanoseconds(1)).to_seconds();
+  const double ratio = median(most->second.one).to_seconds() / all;
+  return std::clamp((ratio - 1) / (ratio * (1 - 1.0 / lanes)), 0.0, 1.0);
+}
+
 class WorkloadReader {
  public:
   WorkloadReader(const Log& log, std::span<const PipelineSpec> pipelines, uint64_t page_bytes, const std::string& name)
@@ -130,8 +153,13 @@ class WorkloadReader {
 
   Result<LoggedWorkload> read() {
     measure();
+    find_lanes();
     FOLIOT_RETURN_IF_ERROR(find_requests());
-    LoggedWorkload logged{.workload = {}, .profiles = ProfileTable::v100(), .length = Duration()};
+    LoggedWorkload logged{.workload = {},
+                          .profiles = ProfileTable::v100(),
+                          .length = Duration(),
+                          .lanes = lanes_,
+                          .parallel_share = parallel_share_};
     for (const std::string_view model : models_) FOLIOT_RETURN_IF_ERROR(add_model(model, logged));
     for (const PipelineSpec& pipeline : pipelines_) {
       if (runs_.contains(pipeline.name)) FOLIOT_RETURN_IF_ERROR(add_pipeline(pipeline, logged.workload));
@@ -152,9 +180,29 @@ class WorkloadReader {
       measured.pages = std::max(measured.pages, action.pages);
       if (action.type == ActionType::kLoad) measured.loads.push_back(action.duration);
       if (action.type != ActionType::kInfer) continue;
-      measured.execs.push_back({action.start, action.batch_size, action.duration});
+      measured.execs.push_back({action.start, action.batch_size, action.duration, action.lanes.count});
+      lanes_ = std::max(lanes_, std::min(action.lanes.end(), kLanesMax));
     }
     for (auto& [model, measured] : measured_) std::ranges::stable_sort(measured.execs, {}, &LoggedExec::start);
+  }
+
+  // Durations are of all lanes from here on.
+  void find_lanes() {
+    std::vector<double> shares;
+    for (const auto& [model, measured] : measured_) {
+      if (const auto share = parallel_share_of(measured.execs, lanes_)) shares.push_back(*share);
+    }
+    if (!shares.empty()) {
+      const auto middle = shares.begin() + static_cast<int64_t>(shares.size() / 2);
+      std::ranges::nth_element(shares, middle);
+      parallel_share_ = *middle;
+    }
+    for (auto& [model, measured] : measured_) {
+      for (LoggedExec& exec : measured.execs) {
+        if (exec.lanes >= lanes_) continue;
+        exec.duration = exec.duration.scaled(time_on(lanes_, parallel_share_) / time_on(exec.lanes, parallel_share_));
+      }
+    }
   }
 
   Status find_requests() {
@@ -358,6 +406,8 @@ class WorkloadReader {
   const uint64_t page_bytes_;
   const std::string& name_;
   std::map<std::string_view, Measured> measured_;
+  uint32_t lanes_ = 1;
+  double parallel_share_ = LoggedWorkload::kParallelShare;
   std::set<std::string_view> models_;
   std::set<std::string_view> runs_;                                                     // pipelines
   std::map<std::string, std::multimap<TimePoint, RecordedRun>, std::less<>> recorded_;  // by pipelines: runs

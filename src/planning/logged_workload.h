@@ -3,7 +3,7 @@
 //
 // What it takes from the log: arrivals, classes (offline requests become best effort), the
 // median SLO of a stream, medians of LOAD and, of a device at its usual speed, of EXEC by batch size,
-// how EXECs spread around these and when, pages, and what each run of a pipeline visited; of runs that were not
+// how EXECs spread around these and when, lanes, pages, and what each run of a pipeline visited; of runs that were not
 // answered, the shares of the others. It knows nothing of the sizes of inputs and outputs: copies take what the
 // simulator's noise says.
 #ifndef FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
@@ -31,6 +31,11 @@ struct LoggedWorkload {
   // By models: EXECs as multiples of the median of their batch size, from the first arrival on.
   std::map<std::string, std::vector<SeenExec>> seen_execs{};
   Duration length;  // from the first arrival until after the last
+  // Of a device, as far as EXECs show, and the share of an EXEC that they divide among themselves (Amdahl's law): the
+  // median of the models that ran on all of them and on one, kParallelShare where none did. Profiles are of all lanes.
+  static constexpr double kParallelShare = 0.9;
+  uint32_t lanes = 1;
+  double parallel_share = kParallelShare;
 };
 
 // `pipelines`: of all pipelines that the log has runs of. `page_bytes`: of a page of the server.

@@ -55,13 +55,15 @@ class LoggedWorkloadTest : public testing::Test {
     if (slo > 0) record.slo = ms(slo);
     writer_->add(record);
   }
-  void action(ActionType type, std::string_view model, double duration, uint32_t size = 0, double start = 0) {
+  void action(ActionType type, std::string_view model, double duration, uint32_t size = 0, double start = 0,
+              LaneInterval lanes = {}) {
     ActionRecord record{.id = ActionId(++actions_), .type = type};
     record.model = model;
     record.pages = 3;
     record.start = TimePoint() + ms(start);
     record.duration = ms(duration);
     record.batch_size = size;
+    record.lanes = lanes;
     writer_->add(record);
   }
   Result<LoggedWorkload> read(const std::vector<PipelineSpec>& pipelines = {}) {
@@ -146,6 +148,23 @@ TEST_F(LoggedWorkloadTest, KnowsHowSlowADeviceWas) {
 }
 
 // From the first arrival on, in order; the log has an action when its outcome is known.
+// 2 ms on both lanes, and 3 on one: two thirds of an EXEC are divided. Another model ran on one lane only.
+TEST_F(LoggedWorkloadTest, KnowsHowLanesDivideAnExec) {
+  request(RequestId(1), "a", 0);
+  request(RequestId(2), "b", 1);
+  for (double start = 10; start < 50; start += 10) {
+    action(ActionType::kInfer, "a", 2, 1, start, {0, 2});
+    action(ActionType::kInfer, "a", 3, 1, start + 5, {1, 1});
+    action(ActionType::kInfer, "b", 6, 1, start + 5, {0, 1});
+  }
+  const auto logged = read();
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+  EXPECT_EQ(logged->lanes, 2u);
+  EXPECT_NEAR(logged->parallel_share, 2.0 / 3, 1e-9);
+  EXPECT_THAT(logged->profiles.find("logged a")->exec, ElementsAre(ms(2)));
+  EXPECT_THAT(logged->profiles.find("logged b")->exec, ElementsAre(ms(4)));
+}
+
 TEST_F(LoggedWorkloadTest, KnowsWhenDurationsSpread) {
   request(RequestId(1), "a", 100);
   for (const double start : {105, 103, 102, 104}) {

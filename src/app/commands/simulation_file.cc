@@ -278,6 +278,7 @@ Status read_log(TomlReader& reader, const SimulatedLog& from, SimulationFile& to
   to.profiles = std::move(logged.profiles);
   to.options.noise.seen_execs = std::move(logged.seen_execs);
   if (!reader.has("duration")) to.options.duration = logged.length;
+  if (to.options.lanes.count == 1) to.options.lanes = {.count = logged.lanes, .parallel_share = logged.parallel_share};
   return Status();
 }
 
