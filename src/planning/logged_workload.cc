@@ -180,7 +180,7 @@ class WorkloadReader {
       measured.pages = std::max(measured.pages, action.pages);
       if (action.type == ActionType::kLoad) measured.loads.push_back(action.duration);
       if (action.type != ActionType::kInfer) continue;
-      measured.execs.push_back({action.start, action.batch_size, action.duration, action.lanes.count});
+      measured.execs.push_back({action.start, action.batch_size, action.duration, std::max(1u, action.lanes.count)});
       lanes_ = std::max(lanes_, std::min(action.lanes.end(), kLanesMax));
     }
     for (auto& [model, measured] : measured_) std::ranges::stable_sort(measured.execs, {}, &LoggedExec::start);
