@@ -1,8 +1,10 @@
 """Starts and stops a real `foliot serve`."""
 
+import contextlib
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -21,14 +23,15 @@ def foliot_binary():
 
 
 def free_ports(count):
-    """`count` free loopback ports."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """`count` free loopback ports, of those that no outgoing connection is given before they are used."""
+    outgoing = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = set()
+    while len(ports) < count:
+        port = random.SystemRandom().randrange(10_000, max(outgoing, 20_000))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            ports.add(port)
+    return list(ports)
 
 
 class ServerFailed(Exception):
