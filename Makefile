@@ -275,6 +275,11 @@ bench-lanes-rivals: build python ## The same loads beside OpenVINO and onnxrunti
 bench-overlap: build python ## Pairs of models beside each other on lanes, profiled and served (90 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/overlap.py $(FLAGS)
 
+.PHONY: bench-beside
+bench-beside: build python ## Two models at the same time, on a core each: what it costs, and what it gains over both cores in turn (5 minutes)
+	@cmake --build build/release --target runtime_runner
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/beside.py $(FLAGS)
+
 .PHONY: bench-containers
 bench-containers: build python ## Containers of scikit-learn with and without batching, as in Clipper's figures (15 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/containers.py $(FLAGS)
