@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What two models that run at the same time, on a core each, cost and gain: how much longer each takes than alone on its
-core, and how much more work is done in a second than in turn on both cores. No core waits for the other, so that no
-schedule of whole batches can gain more; bench/overlap.py has what the scheduler `overlap` gains. Batches of one, all sides
-in turns. Nothing else should run."""
+core, and how much more work is done in a second than in turn on both cores. No core waits for the other: it is what
+running beside each other may gain. bench/overlap.py has what the scheduler `overlap` does. Batches of one, all sides in
+turns. Nothing else should run."""
 
 import argparse
 import contextlib
