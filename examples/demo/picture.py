@@ -75,27 +75,32 @@ def busiest_window(actions):
 
 
 def draw_timeline(axes, actions, copies):
-    """A quarter of a second of the LOAD and EXEC executors, coloured by model."""
+    """A quarter of a second of the LOAD and EXEC executors, coloured by model. EXEC has a part for each lane."""
     actions = sorted(actions, key=lambda action: action.start_us)
     begin = busiest_window(actions)
     palette = plt.get_cmap("tab20")
     colours = {model: palette(i % 20) for i, model in enumerate(copies)}
-    lanes = {"LOAD": 1, "INFER": 0}
+    rows = {"LOAD": 1, "INFER": 0}
+    lanes = max((action.lane + action.lanes for action in actions if action.type == "INFER"), default=1)
     for action in actions:
         start = (action.start_us / 1e6 - begin) * 1e3
         width = (action.end_us - action.start_us) / 1e3
-        if action.type not in lanes or start + width < 0 or start > WINDOW_SECONDS * 1e3:
+        if action.type not in rows or start + width < 0 or start > WINDOW_SECONDS * 1e3:
             continue
+        first, part = (action.lane / lanes, action.lanes / lanes) if action.type == "INFER" else (0, 1)
         # The shortest actions stay visible.
-        axes.broken_barh([(start, max(width, WINDOW_SECONDS * 0.6))], (lanes[action.type] - 0.36, 0.72),
+        axes.broken_barh([(start, max(width, WINDOW_SECONDS * 0.6))],
+                         (rows[action.type] - 0.36 + 0.72 * first, 0.72 * part),
                          facecolor=colours.get(action.model, RESNET_COLOUR), linewidth=0)
-    axes.set(xlim=(0, WINDOW_SECONDS * 1e3), ylim=(-0.6, 1.6), yticks=[0, 1], yticklabels=["EXEC", "LOAD"],
+    axes.set(xlim=(0, WINDOW_SECONDS * 1e3), ylim=(-0.6, 1.6), yticks=[0, 1],
+             yticklabels=["EXEC" if lanes == 1 else f"EXEC on\n{lanes} lanes", "LOAD"],
              xlabel=f"ms, from {begin:.2f} s after the server started")
     axes.grid(True, axis="x", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.set_title("The executors at work: one colour per model, one action at a time", loc="left", weight="bold")
+    axes.set_title(f"The executors at work: one colour per model, one action at a time{' on each lane' if lanes > 1 else ''}",
+                   loc="left", weight="bold")
     handles = [Patch(color=RESNET_COLOUR, label="ResNet-50")]
     handles += [Patch(color=colours[model], label=model.removeprefix("digits_")) for model in copies]
     axes.legend(handles=handles, ncols=len(handles), loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False,
