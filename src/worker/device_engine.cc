@@ -1,5 +1,7 @@
 #include "worker/device_engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -47,7 +49,11 @@ Status DeviceEngine::prepare(ModelId model, size_t batch_index) {
   const Entry& entry = entries_[model.value()];
   for (size_t plan = batch_index; plan < entry.program->plans.size(); plan += entry.program->batch_sizes.size()) {
     for (const uint32_t width : lane_widths(device_.lanes())) {
-      FOLIOT_RETURN_IF_ERROR(entry.executable->prepare(static_cast<uint32_t>(plan), width));
+      const Status status = entry.executable->prepare(static_cast<uint32_t>(plan), width);
+      if (status.ok()) continue;
+      if (width == device_.lanes()) return status;
+      return status.with_context(
+          fmt::format("it has no kernels for {} of {} lanes; serve it with --lanes 1", width, device_.lanes()));
     }
   }
   return Status();
