@@ -15,11 +15,10 @@ constexpr uint32_t kRefreshPart = 8;
 constexpr Duration kRefreshAge = Duration::seconds(1);
 constexpr Duration kAgeMax = Duration::seconds(20);
 constexpr uint32_t kKeptMin = 32;
-// Of the values, one of these parts, the largest ones, make the tail: the one that says
+// Of the values, one of kTailParts, the largest ones, make the tail: the one that says
 // the least. So of two kinds of values, of which the smaller ones are many, only the larger
 // ones count. Of those that are a hundredth of all, only that they are no smaller than the
 // next is believed.
-constexpr std::array<uint32_t, 3> kTailParts{10, 20, 40};
 constexpr uint32_t kTailMin = 3;
 constexpr uint32_t kStallPart = 100;
 constexpr double kFarOut = 1e-3;
@@ -176,11 +175,12 @@ void TailWindow::refresh_tail(std::span<Duration> large, uint32_t count) {
   for (const uint32_t part : kTailParts) place(std::max(count / part, kTailMin));
   place(stalls);
   Duration least = Duration::max();
-  for (const uint32_t part : kTailParts) {
-    const uint32_t above = std::max(count / part, kTailMin);
+  for (size_t i = 0; i < kTailParts.size(); ++i) {
+    const uint32_t above = std::max(count / kTailParts[i], kTailMin);
     const Duration threshold = large[above];
+    quantiles_[i] = threshold;
     Duration excess = (large[stalls] - threshold) * stalls;
-    for (uint32_t i = stalls; i < above; ++i) excess += large[i] - threshold;
+    for (uint32_t at = stalls; at < above; ++at) excess += large[at] - threshold;
     const double counted = above - stalls;
     // As much more as the mean of so few is likely to be off.
     const Duration mean = excess.scaled((1 + 1 / std::sqrt(counted)) / counted);

@@ -39,6 +39,10 @@ class TailWindow {
   bool record(Duration value, TimePoint now);
   // Exceeded by this share of the values; `share` is below a tenth.
   Duration tail(double share) const;
+  // One of so many values is above a measured quantile.
+  static constexpr std::array<uint32_t, 3> kTailParts{10, 20, 40};
+  // By kTailParts; not extrapolated.
+  std::span<const Duration, 3> quantiles() const { return quantiles_; }
   // Exceeded by half of the values.
   Duration median() const { return median_; }
   // Exceeded by two of the last values.
@@ -67,6 +71,7 @@ class TailWindow {
   Duration threshold_;
   double share_above_ = 1;
   Duration mean_excess_;
+  std::array<Duration, kTailParts.size()> quantiles_{};
   Duration median_;
   // Guesses for the next refresh(): above this is about a fifth of all, between these are those
   // near the median.

@@ -548,11 +548,17 @@ void Controller::begin_infer(Action& action, DeviceId device, ModelId model, Buc
 
 void Controller::send_infer(const Action& action) {
   DeviceModel& own = cluster_.devices[action.device.value()];
-  if (action.range.begins()) fair_share_.on_sent(action);
+  std::optional<Duration> time;
+  if (action.range.begins()) {
+    fair_share_.on_sent(action);
+    const RequestTable::Entry& first = requests_.at(action.rows[0].request);
+    if (!first.request.best_effort()) time = first.request.deadline - first.put_off - first.admitted;
+  }
   own.contexts().sent(action);
   own.sent_infer(action.id, action.model, action.lanes, action.earliest, action.expected, turn_now_,
                  !action.range.begins());
-  cluster_.timings[action.device.value()].on_sent(action.id, own.exec_available(turn_now_, action.lanes), turn_now_);
+  cluster_.timings[action.device.value()].on_sent(action.id, own.exec_available(turn_now_, action.lanes), time,
+                                                  turn_now_);
   send(action);
 }
 

@@ -11,9 +11,12 @@ constexpr Duration kDeliveryPrior = Duration::microseconds(50);
 constexpr Duration kReportPrior = Duration::microseconds(50);
 constexpr Duration kLatenessPrior = Duration::microseconds(100);
 
-// Of the answers that are planned to be ready just in time, so many are late. Few answers
+// Of the answers that are planned to be ready just in time, at least so many may be late. Few answers
 // are, and by no more than the tail is long: of all, less than 1 in 100,000 is.
-constexpr double kLateShare = 2e-3;
+constexpr double kLateShareMin = 2e-3;
+// An answer that is late counts as so many refusals.
+constexpr double kLateCost = 5;
+constexpr double kUrgencyExecs = 64;  // after so many it has followed a change
 constexpr double kUnusualShare = 0.01;
 constexpr double kIdleShare = 1e-3;  // of actions that come later than was looked ahead
 // How much sooner than planned an EXEC may end, and later than asked a loop wake up.
@@ -41,7 +44,8 @@ DeviceTiming::DeviceTiming(const DeviceTimingOptions& options)
   update();
 }
 
-void DeviceTiming::on_sent(ActionId action, TimePoint planned_end, TimePoint now) {
+void DeviceTiming::on_sent(ActionId action, TimePoint planned_end, std::optional<Duration> time, TimePoint now) {
+  if (time && *time > Duration()) urgency_ += (1 / time->to_seconds() - urgency_) / kUrgencyExecs;
   sent_.push_back({action, now, planned_end});
 }
 
@@ -94,17 +98,33 @@ void DeviceTiming::forget(TimePoint now) {
 }
 
 void DeviceTiming::update() {
-  const auto trusted = [&](const TailWindow& window, double share) {
-    const Duration measured = std::max(window.tail(share), window.recent());
+  const auto trusted = [&](const TailWindow& window, Duration tail) {
+    const Duration measured = std::max(tail, window.recent());
     return std::max(Duration(), window.median() + (measured - window.median()).scaled(trust_));
   };
-  delivery_ = trusted(deliveries_, kUnusualShare);
-  report_ = trusted(reports_, kUnusualShare);
+  delivery_ = trusted(deliveries_, deliveries_.tail(kUnusualShare));
+  report_ = trusted(reports_, reports_.tail(kUnusualShare));
   // What is sent early cannot be joined by what comes later: a device that is rarely far
   // away had better be idle then than run small batches all the time.
   const Duration usual = std::max(Duration(), deliveries_.median()) * 2 + kLookaheadOfStalls;
-  lookahead_ = std::max(delivery_, std::min(trusted(deliveries_, kIdleShare), usual)) + kLookaheadSlack;
-  margin_ = options_.margin_fixed.value_or(std::max(options_.margin_min, trusted(lateness_, kLateShare)));
+  lookahead_ =
+      std::max(delivery_, std::min(trusted(deliveries_, deliveries_.tail(kIdleShare)), usual)) + kLookaheadSlack;
+  margin_ = options_.margin_fixed.value_or(std::max(options_.margin_min, trusted(lateness_, cheapest_margin())));
+}
+
+// A margin costs the part of the requests' time that it takes, and kLateCost times the share that is late
+// in spite of it.
+Duration DeviceTiming::cheapest_margin() const {
+  Duration cheapest = lateness_.tail(kLateShareMin);
+  double least = kLateCost * kLateShareMin + cheapest.to_seconds() * urgency_;
+  for (size_t i = 0; i < TailWindow::kTailParts.size(); ++i) {
+    const Duration margin = lateness_.quantiles()[i];
+    const double cost = kLateCost / TailWindow::kTailParts[i] + margin.to_seconds() * urgency_;
+    if (cost >= least) continue;
+    least = cost;
+    cheapest = margin;
+  }
+  return cheapest;
 }
 
 }  // namespace foliot

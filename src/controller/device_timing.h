@@ -8,7 +8,11 @@
 //              way back
 //
 // margin() is so long that a request whose EXEC is planned to end just that much before its
-// deadline is late twice in 1,000 times; lookahead() is how far ahead a device
+// deadline is late twice in 1,000 times; or more often, where the tail is long beside the time that
+// requests have. Refusing all that might be late costs as many as come in that part of the time, which
+// would be most of them where one EXEC in thirty takes three times as long as the others; so the share
+// that may be late is the one with which refusals and late answers together cost the least, if a late
+// answer counts as several refusals. lookahead() is how far ahead a device
 // has to be given work so that it is never idle for want of it. Both begin with a
 // prior, and follow what changes within some outcomes.
 //
@@ -43,8 +47,9 @@ class DeviceTiming {
  public:
   explicit DeviceTiming(const DeviceTimingOptions& options = {});
 
-  // An INFER was sent, and its EXEC is planned to end then.
-  void on_sent(ActionId action, TimePoint planned_end, TimePoint now);
+  // An INFER was sent, and its EXEC is planned to end then. `time`: what its first request had from its
+  // arrival to its deadline; nullopt if it has none.
+  void on_sent(ActionId action, TimePoint planned_end, std::optional<Duration> time, TimePoint now);
   // It is over. True if what follows from it all may have changed.
   bool on_outcome(const Action& action, const Outcome& outcome, TimePoint now);
   // A request that came at `arrival`, and could be met for so long, was refused, with an EXEC
@@ -70,12 +75,15 @@ class DeviceTiming {
   };
   void forget(TimePoint now);
   void update();
+  Duration cheapest_margin() const;
 
   DeviceTimingOptions options_;
   std::vector<Sent> sent_;  // without an outcome, oldest first
   TailWindow deliveries_;
   TailWindow reports_;
   TailWindow lateness_;
+  // Mean of 1 / the time in seconds that requests have: the part of it that a second of margin takes.
+  double urgency_ = 0;
   // Of what the measured quantiles exceed the medians by, this part counts.
   double trust_ = 1;
   TimePoint last_outcome_;

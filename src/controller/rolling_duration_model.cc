@@ -12,41 +12,39 @@ namespace {
 constexpr Duration kDoubtInterval = Duration::milliseconds(500);
 // What one doubt takes off the floor, and what one measurement gives back of it.
 constexpr int64_t kFloorShare = 16;
+// As much is left of an estimate by a doubt, out of kDoubtParts. A smaller duration comes near a larger one if
+// it is more than that of it.
+constexpr int64_t kDoubtLeaves = 3;
+constexpr int64_t kDoubtParts = 4;
+// What a size took so many EXECs of its model ago, or before, does not hold against what others take now.
+constexpr uint32_t kTurnsBelieved = 32;
 
 }  // namespace
 
-bool RollingProfile::record(Duration measured) {
+bool RollingProfile::record(Duration measured, uint32_t turn) {
   const Duration before = estimate_;
-  const Duration forgotten = std::exchange(last_[next_], measured);
+  last_[next_] = measured;
+  turn_ = turn;
   measured_ = true;
   next_ = next_ + 1u < kWindow ? next_ + 1 : 0;
-  if (count_ == kWindow && forgotten < before) {
-    estimate_ = std::max(before, measured);
-  } else {
-    count_ = std::min<uint16_t>(count_ + 1, kWindow);
-    estimate_ = *std::max_element(last_.begin(), last_.begin() + count_);
+  count_ = std::min<uint8_t>(count_ + 1, kWindow);
+  std::array<Duration, 3> largest;  // descending
+  for (uint32_t i = 0; i < count_; ++i) {
+    largest[2] = std::max(largest[2], std::min(largest[1], last_[i]));
+    largest[1] = std::max(largest[1], std::min(largest[0], last_[i]));
+    largest[0] = std::max(largest[0], last_[i]);
+  }
+  estimate_ = largest[0];
+  for (uint32_t alone = 1; alone <= count_ / kAloneAmong; ++alone) {
+    if (largest[alone] <= largest[alone - 1] * kDoubtLeaves / kDoubtParts) estimate_ = largest[alone];
   }
   return estimate_ != before;
 }
 
 void RollingProfile::doubt(Duration floor) {
-  if (estimate_ <= floor || forget_outlier(floor)) return;
+  if (estimate_ <= floor) return;
   count_ = next_ = 0;
   estimate_ = std::max(estimate_ * kDoubtLeaves / kDoubtParts, floor);
-}
-
-bool RollingProfile::forget_outlier(Duration floor) {
-  if (count_ < kAloneAmong) return false;
-  const auto largest = std::max_element(last_.begin(), last_.begin() + count_);
-  const Duration before = *largest;
-  *largest = Duration();
-  const Duration next = *std::max_element(last_.begin(), last_.begin() + count_);
-  if (next > before * kDoubtLeaves / kDoubtParts) {
-    *largest = before;
-    return false;
-  }
-  *largest = estimate_ = std::max(next, floor);
-  return true;
 }
 
 void RollingDurationModel::add_device(KindId kind) {
@@ -189,9 +187,13 @@ void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured
   }
   ModelProfiles& profiles = measured_[own_place.profiles];
   const bool first = !own_place.exec[at].measured();
-  const bool changed = own_place.exec[at].record(measured);
+  uint32_t& turn = profiles.turn(width_index, bucket);
+  ++turn;
+  // This size is believed again, or others may not be any more.
+  const bool beliefs_change = turn - own_place.exec[at].turn() > kTurnsBelieved || turn % kTurnsBelieved == 0;
+  const bool changed = own_place.exec[at].record(measured, turn);
   const Group& group = groups_[device_groups_[device.value()]];
-  if (first || changed) profiles.update_estimates(bucket, group);
+  if (first || changed || beliefs_change) profiles.update_estimates(bucket, group);
   if (first && group.lanes > 1) learn_scaling(shape, profiles);
 }
 
@@ -264,8 +266,10 @@ void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket, cons
   for (uint32_t n = widths(); n > 0; --n) {
     const uint32_t width = n % widths();
     const size_t first = 1 + position(width, bucket);
+    const std::optional<uint32_t> last = last_run(width, bucket);
     for (uint32_t i = 0; i < sizes.size(); ++i) {
       Duration estimate = expected(width, bucket, i, group);
+      if (last) estimate = std::min(estimate, expected_by(*last, width, bucket, i));
       if (i > 0) {
         const int64_t rows = sizes[i];
         const int64_t smaller_rows = sizes[i - 1];
@@ -274,6 +278,27 @@ void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket, cons
       estimates[first + i] = estimate;
     }
   }
+}
+
+std::optional<uint32_t> RollingDurationModel::ModelProfiles::last_run(uint32_t width_index, BucketId bucket) const {
+  const RollingProfile* const profiles = exec.data() + position(width_index, bucket);
+  std::optional<uint32_t> last;
+  for (uint32_t i = 0; i < sizes.size(); ++i) {
+    if (!profiles[i].measured()) continue;
+    const uint32_t since = turns_since(width_index, bucket, profiles[i]);
+    if (!last || since < turns_since(width_index, bucket, profiles[*last])) last = i;
+  }
+  return last;
+}
+
+Duration RollingDurationModel::ModelProfiles::expected_by(uint32_t last, uint32_t width_index, BucketId bucket,
+                                                          uint32_t batch_index) const {
+  const RollingProfile* const profiles = exec.data() + position(width_index, bucket);
+  const RollingProfile& own = profiles[batch_index];
+  const Duration* const seeds = seed_exec.data() + bucket.value() * sizes.size();
+  const bool believed = !own.measured() || turns_since(width_index, bucket, own) < kTurnsBelieved;
+  if (believed || seeds[last] == Duration()) return Duration::max();
+  return profiles[last].estimate().scaled(seeds[batch_index].to_seconds() / seeds[last].to_seconds());
 }
 
 Duration RollingDurationModel::ModelProfiles::expected(uint32_t width_index, BucketId bucket, uint32_t batch_index,
@@ -303,6 +328,7 @@ void RollingDurationModel::ModelProfiles::extend(const ModelProfiles& larger, co
   FOLIOT_CHECK(std::ranges::mismatch(sizes, larger.sizes).in1 == sizes.end());
   ModelProfiles extended = larger;
   extended.load = load;
+  extended.turns = turns;
   for (uint32_t width = 0; width < widths(); ++width) {
     for (uint16_t b = 0; b < buckets; ++b) {
       const BucketId bucket(b);
@@ -327,12 +353,14 @@ RollingDurationModel::ModelProfiles RollingDurationModel::seed(const Runnable& r
   for (const std::vector<Duration>& seeds : runnable.seed_exec) {
     FOLIOT_CHECK(seeds.size() == runnable.batch_sizes.size());
     for (const Duration duration : seeds) profiles.exec.emplace_back(duration);
+    profiles.seed_exec.insert(profiles.seed_exec.end(), seeds.begin(), seeds.end());
   }
   return widened(std::move(profiles), group);
 }
 
 RollingDurationModel::ModelProfiles RollingDurationModel::widened(ModelProfiles profiles, const Group& group) {
   profiles.exec.resize(profiles.exec.size() * width_count(group.lanes), RollingProfile(Duration::max()));
+  profiles.turns.resize(size_t{profiles.widths()} * profiles.buckets);
   profiles.update_all_estimates(group);
   return profiles;
 }

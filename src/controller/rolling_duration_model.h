@@ -2,18 +2,23 @@
 // durations measured for the same (device, model, bucket, batch size, width) (Clockwork,
 // section 5.3: "action profiles").
 //
-// The estimate is a high quantile of the last kWindow durations; before the
-// first one, the seed profile made at compile time. That is of all lanes. On a width that was
+// The estimate is a high quantile of the last kWindow durations, without one or two that stand alone: user
+// code that collects garbage now and then is not slow, and what comes unexpected is in the deadline margin
+// (device_timing.h) already. Before the first one it is the seed profile made at compile time. That is of
+// all lanes. On a width that was
 // not measured a batch takes as long as on the next wider one, times what that step cost other
 // models of the same devices (width_scaling.h), and no longer than was measured on fewer lanes.
 //
 // Doubted often enough, an estimate lets a request pass that shows what is true. What has
 // lately been measured on any device is doubted less: mostly it is true, and the request
-// came too late for other reasons. A duration that stands alone among many is doubted most: user
-// code that collects garbage now and then is not slow until it has been refused for seconds. So that
-// no slow run is expected again and again, a batch is never expected to take
+// came too late for other reasons.
+//
+// So that no slow run is expected again and again, a batch is never expected to take
 // much longer than the next smaller size would for as many rows: after one slow run of a
-// large size, that size would not be used again.
+// large size, that size would not be used again. And a size that has not run for long is expected to
+// take no longer than the one that ran last lets expect by the seed profile: a device that was slow for a
+// while would go on with small batches, which is where user code that takes as long for one row as for
+// many loses most.
 #ifndef FOLIOT_CONTROLLER_ROLLING_DURATION_MODEL_H_
 #define FOLIOT_CONTROLLER_ROLLING_DURATION_MODEL_H_
 
@@ -37,33 +42,29 @@
 namespace foliot {
 
 // The last measured durations of one thing. The estimate is their largest: of
-// ten values, that is what a p99 is.
+// ten values, that is what a p99 is. One of each kAloneAmong does not count, where no smaller one comes near it.
 class RollingProfile {
  public:
   static constexpr uint32_t kWindow = 10;
   explicit RollingProfile(Duration seed = Duration()) : estimate_(seed) {}
 
-  // True if the estimate has changed.
-  bool record(Duration measured);
-  // Takes a quarter or more off the estimate, or as much as leaves `floor`: forgets the largest of
-  // the durations where it stands alone, otherwise all.
+  // True if the estimate has changed. `turn`: by which turn() shows later how long ago this was.
+  bool record(Duration measured, uint32_t turn = 0);
+  // Takes a quarter off the estimate, or as much as leaves `floor`, and forgets the durations.
   void doubt(Duration floor);
   Duration estimate() const { return estimate_; }
   // Whether anything was ever recorded.
   bool measured() const { return measured_; }
+  // Of the last record.
+  uint32_t turn() const { return turn_; }
 
  private:
-  // Of as many as kAloneAmong: forgets the largest if no other comes near it.
-  bool forget_outlier(Duration floor);
-
-  // As much is left of an estimate by a doubt, out of kDoubtParts.
-  static constexpr int64_t kDoubtLeaves = 3;
-  static constexpr int64_t kDoubtParts = 4;
   static constexpr uint32_t kAloneAmong = kWindow / 2;
 
   Duration estimate_;
-  uint16_t count_ = 0;
-  uint16_t next_ = 0;
+  uint32_t turn_ = 0;
+  uint8_t count_ = 0;
+  uint8_t next_ = 0;
   bool measured_ = false;
   std::array<Duration, kWindow> last_;
 };
@@ -125,13 +126,24 @@ class RollingDurationModel final : public DurationModel {
     // Of LOAD, and then of `exec`: each of these within reach of its smaller size, and, if it
     // was not measured, of its wider width.
     std::vector<Duration> estimates;
+    std::vector<Duration> seed_exec;  // [bucket * sizes.size() + batch_index], on all lanes
+    std::vector<uint32_t> turns;      // [width_index * buckets + bucket]: EXECs that were measured
     // In `exec`, of the smallest size.
     size_t position(uint32_t width_index, BucketId bucket) const {
       return (size_t{width_index} * buckets + bucket.value()) * sizes.size();
     }
+    uint32_t& turn(uint32_t width_index, BucketId bucket) { return turns[width_index * buckets + bucket.value()]; }
+    // How many EXECs of the same width and bucket were measured since this one's last.
+    uint32_t turns_since(uint32_t width_index, BucketId bucket, const RollingProfile& profile) const {
+      return turns[width_index * buckets + bucket.value()] - profile.turn();
+    }
     uint32_t widths() const { return static_cast<uint32_t>(exec.size() / (buckets * sizes.size())); }
     void update_estimates(BucketId bucket, const Group& group);
     void update_all_estimates(const Group& group);
+    // Of the sizes that were measured on this width the one that ran last.
+    std::optional<uint32_t> last_run(uint32_t width_index, BucketId bucket) const;
+    // What `last` lets expect of another size, if that has not run for long; otherwise Duration::max().
+    Duration expected_by(uint32_t last, uint32_t width_index, BucketId bucket, uint32_t batch_index) const;
     // Expected of a batch by its own width, or by others that were measured.
     Duration expected(uint32_t width_index, BucketId bucket, uint32_t batch_index, const Group& group) const;
     // Becomes what `larger` is, of which the first sizes are these.

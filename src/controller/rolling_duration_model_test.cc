@@ -16,10 +16,10 @@ TEST(RollingDurationModelTest, BeginsWithTheSeedAndFollowsTheLastTen) {
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(2));
   profile.record(Duration::milliseconds(5));
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(5));
-  for (int i = 0; i < 9; ++i) profile.record(Duration::milliseconds(3));
+  for (int i = 0; i < 9; ++i) profile.record(Duration::milliseconds(4));
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(5));
-  profile.record(Duration::milliseconds(3));
-  EXPECT_EQ(profile.estimate(), Duration::milliseconds(3));
+  profile.record(Duration::milliseconds(4));
+  EXPECT_EQ(profile.estimate(), Duration::milliseconds(4));
 }
 
 // A model of one model with one batch size, on two devices.
@@ -72,29 +72,35 @@ TEST_F(DoubtTest, BringsAStallBackToWhatWasMeasuredBefore) {
   EXPECT_LT(exec_ms(0), 32);
 }
 
-TEST_F(DoubtTest, ForgetsAtOnceWhatStandsAlone) {
+TEST_F(DoubtTest, DoesNotCountWhatStandsAlone) {
   for (int i = 0; i < 10; ++i) measure(0, i % 2 == 0 ? 4 : 3);
   measure(0, 60);
-  EXPECT_EQ(exec_ms(0), 60);
-  doubt(1000);
   EXPECT_EQ(exec_ms(0), 4);
-  measure(0, 60);
   measure(0, 50);
-  doubt(1500);
-  EXPECT_EQ(exec_ms(0), 45) << "of two it takes a quarter, and forgets what was measured";
-  measure(0, 4);
   EXPECT_EQ(exec_ms(0), 4);
-  for (int i = 0; i < 3; ++i) measure(0, 4);
-  measure(0, 60);
-  doubt(2000);
-  EXPECT_EQ(exec_ms(0), 4);
+  measure(0, 50);
+  EXPECT_EQ(exec_ms(0), 60) << "a third one";
+  for (int i = 0; i < 8; ++i) measure(0, 4);
+  EXPECT_EQ(exec_ms(0), 4) << "two are left";
 }
 
-TEST_F(DoubtTest, OfFewMeasurementsNoneStandsAlone) {
+TEST_F(DoubtTest, OfFewMeasurementsOneMayStandAlone) {
   for (int i = 0; i < 3; ++i) measure(0, 4);
   measure(0, 60);
+  EXPECT_EQ(exec_ms(0), 60) << "of four none";
+  measure(0, 4);
+  EXPECT_EQ(exec_ms(0), 4);
+  measure(0, 60);
+  EXPECT_EQ(exec_ms(0), 60) << "of six not two";
+}
+
+TEST_F(DoubtTest, TakesAQuarterOffWhatDoesNotStandAlone) {
+  for (int i = 0; i < 10; ++i) measure(0, 4);
+  for (int i = 0; i < 3; ++i) measure(0, 60);
   doubt(1000);
-  EXPECT_EQ(exec_ms(0), 45);
+  EXPECT_EQ(exec_ms(0), 45) << "and forgets what was measured";
+  measure(0, 4);
+  EXPECT_EQ(exec_ms(0), 4);
 }
 
 TEST_F(DoubtTest, InTheEndDoubtsEvenWhatWasAlwaysMeasured) {
@@ -113,6 +119,33 @@ TEST(RollingDurationModelTest, ALargeBatchIsNeverExpectedToTakeMuchLongerThanIts
   durations.add_model(model, kOneKind);
   durations.record_exec({DeviceId(0), ModelId(0), BucketId(0), 1}, Duration::milliseconds(300));
   EXPECT_EQ(durations.exec({DeviceId(0), ModelId(0), BucketId(0), 1}), Duration::milliseconds(10));
+}
+
+TEST(RollingDurationModelTest, ASizeThatHasNotRunForLongFollowsTheOneThatRanLast) {
+  RollingDurationModel durations;
+  durations.add_device(KindId());
+  ModelInfo model;
+  model.only().batch_sizes = {1, 4, 8};
+  model.buckets.resize(1);
+  model.only().seed_exec = {{Duration::milliseconds(2), Duration::milliseconds(3), Duration::milliseconds(4)}};
+  durations.add_model(model, kOneKind);
+  const auto exec = [&](uint32_t index) { return durations.exec({DeviceId(0), ModelId(0), BucketId(0), index}); };
+  const auto measure = [&](uint32_t index, int64_t ms, int count) {
+    for (int i = 0; i < count; ++i) {
+      durations.record_exec({DeviceId(0), ModelId(0), BucketId(0), index}, Duration::milliseconds(ms));
+    }
+  };
+  measure(1, 9, 3);
+  measure(2, 12, 3);
+  EXPECT_EQ(exec(1), Duration::milliseconds(9));
+  measure(0, 3, 31);
+  EXPECT_EQ(exec(2), Duration::microseconds(12'000));
+  measure(0, 3, 33);
+  EXPECT_EQ(exec(1), Duration::microseconds(4'500));
+  EXPECT_EQ(exec(2), Duration::milliseconds(6));
+  measure(2, 7, 1);
+  EXPECT_EQ(exec(2), Duration::milliseconds(12)) << "it has run: its own count again";
+  EXPECT_EQ(exec(1), Duration::milliseconds(9)) << "of what 8 rows take, 12 ms, three quarters";
 }
 
 TEST(RollingDurationModelTest, KeepsDevicesModelsBucketsAndBatchSizesApart) {

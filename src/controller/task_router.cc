@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "base/check.h"
+#include "controller/exec_of_rows.h"
 
 namespace foliot {
 namespace {
@@ -188,9 +190,9 @@ TimePoint TaskRouter::answered(const Entry& entry, DeviceId device, const Reques
   TimePoint start = own.exec_available(now);
   if (own.residency(entry.model) == Residency::kLoading) start = std::max(start, own.loaded_at(entry.model));
   const KindQueue& queue = queues_[entry.kind.value()];
-  const Duration alone =
-      exec_of_rows(cluster_.batch_sizes(device, entry.model),
-                   cluster_.durations().execs(device, entry.model, request.bucket, 0), request.call_rows);
+  const std::span<const Duration> execs = cluster_.durations().execs(device, entry.model, request.bucket, 0);
+  const Duration alone = exec_of_rows(cluster_.batch_sizes(device, entry.model), request.call_rows,
+                                      [&](size_t index) { return execs[index]; });
   if (!work_.has(entry.model)) return start + queue.waiting / queue.devices + alone;
   const Duration waiting = work_.of_model(device, entry.model, request.bucket, 0);
   const Duration with_it = work_.of_model(device, entry.model, request.bucket, request.call_rows);

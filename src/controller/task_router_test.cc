@@ -296,15 +296,5 @@ TEST_F(TaskRouterTest, UnderOverloadScaledGivesUpAccuracy) {
   EXPECT_NE(asked(ms(60)), kExact) << "20 ms wait already";
 }
 
-TEST(WaitingWorkTest, RowsFillTheFewestBatches) {
-  const std::vector<uint32_t> sizes{1, 4};
-  const std::vector<Duration> execs{ms(3), ms(6)};
-  EXPECT_EQ(exec_of_rows(sizes, execs, 0), Duration());
-  EXPECT_EQ(exec_of_rows(sizes, execs, 1), ms(3));
-  EXPECT_EQ(exec_of_rows(sizes, execs, 2), ms(6));
-  EXPECT_EQ(exec_of_rows(sizes, execs, 4), ms(6));
-  EXPECT_EQ(exec_of_rows(sizes, execs, 9), ms(15));
-}
-
 }  // namespace
 }  // namespace foliot

@@ -1,23 +1,13 @@
 #include "controller/waiting_work.h"
 
-#include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
+#include "controller/exec_of_rows.h"
 
 namespace foliot {
-
-Duration exec_of_rows(std::span<const uint32_t> batch_sizes, std::span<const Duration> execs, uint32_t rows) {
-  const size_t count = std::min(batch_sizes.size(), execs.size());
-  FOLIOT_CHECK(count > 0);
-  Duration work = execs[count - 1] * static_cast<int64_t>(rows / batch_sizes[count - 1]);
-  const uint32_t rest = rows % batch_sizes[count - 1];
-  if (rest == 0) return work;
-  const size_t fits =
-      static_cast<size_t>(std::ranges::lower_bound(batch_sizes.first(count), rest) - batch_sizes.begin());
-  return work + execs[fits];
-}
 
 void WaitingWork::change(const Request& request, int by) {
   if (request.request_class() != RequestClass::kDeadline) return;
@@ -45,7 +35,8 @@ Duration WaitingWork::of_model(DeviceId device, ModelId id, BucketId bucket, uin
     uint32_t rows = each == bucket ? more : 0;
     if (id.value() < models_.size() && i < models_[id.value()].rows.size()) rows += models_[id.value()].rows[i];
     if (rows == 0) continue;
-    work += exec_of_rows(cluster_.batch_sizes(device, id), cluster_.durations().execs(device, id, each, 0), rows);
+    const std::span<const Duration> execs = cluster_.durations().execs(device, id, each, 0);
+    work += exec_of_rows(cluster_.batch_sizes(device, id), rows, [&](size_t index) { return execs[index]; });
   }
   return work;
 }

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/time.h"
@@ -54,9 +53,6 @@ class WaitingWork {
   std::vector<ModelId> changed_;
   std::vector<Duration> kinds_;  // by KindId
 };
-
-// How long so many rows take in the fewest batches. REQUIRES: both are of one model, and not empty.
-Duration exec_of_rows(std::span<const uint32_t> batch_sizes, std::span<const Duration> execs, uint32_t rows);
 
 }  // namespace foliot
 

@@ -52,7 +52,7 @@ bool sooner(const Batch& a, const Batch& b) {
 }  // namespace
 
 std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start,
-                                            Duration best_effort_max, Duration caution) {
+                                            Duration best_effort_max) {
   lane_count_ = board_.cluster().device(device).lane_count();
   width_ = width;
   width_index_ = width_index(width, lane_count_);
@@ -65,7 +65,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, Tim
     for (uint16_t b = 0; b < state.queues.size(); ++b) {
       const BucketId bucket(b);
       const std::span<const Duration> execs = this->execs(device, model, bucket);
-      cut({model, bucket, state, state.queues[b], sizes, execs, margin}, start, caution);
+      cut({model, bucket, state, state.queues[b], sizes, execs, margin}, start);
     }
   });
   if (stands_for > 1) {  // what was not looked at takes its time, too
@@ -103,14 +103,12 @@ std::optional<Batch> BatchSelection::next_after(const Batch& chosen, DeviceId de
 
 // From the largest size down: a large batch begins behind the requests that have
 // no time for it, which are left to smaller ones.
-void BatchSelection::cut(const Queue& queue, TimePoint start, Duration caution) {
+void BatchSelection::cut(const Queue& queue, TimePoint start) {
   size_t end = queue.requests.with_deadline();
   for (size_t i = queue.sizes.size(); i-- > 0 && end > 0;) {
     if (i > 0 && queue.sizes[i - 1] >= end) continue;  // one of the smaller ones will do
     const auto index = static_cast<uint32_t>(i);
-    const TimePoint answer = start + queue.execs[i] + queue.margin;
-    size_t begin = queue.requests.first_due_from(answer + caution);
-    if (end < begin + queue.sizes[i]) begin = queue.requests.first_due_from(answer);
+    const size_t begin = queue.requests.first_due_from(start + queue.execs[i] + queue.margin);
     if (begin >= end || !worth_running(queue, index, end - begin)) continue;
     cut_range(queue, begin, end, index);
     end = begin;

@@ -53,10 +53,8 @@ class BatchSelection {
   // nothing can be met.
   // `best_effort_max`: the longest EXEC of several rows without a deadline that may
   // be in the way of requests that are yet to come; one row may always.
-  // `caution`: requests that could only just be met are passed over where a batch
-  // can be filled without them; for when some cannot be met anyway.
-  std::optional<Batch> choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start, Duration best_effort_max,
-                              Duration caution);
+  std::optional<Batch> choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start,
+                              Duration best_effort_max);
   // Of the last choice, after its batch was sent: the batch of another queue that could be run behind it, on the same
   // lanes.
   std::optional<Batch> next_after(const Batch& chosen, DeviceId device, TimePoint start) const;
@@ -82,7 +80,7 @@ class BatchSelection {
     std::span<const Duration> execs;  // by size
     Duration margin;
   };
-  void cut(const Queue& queue, TimePoint start, Duration caution);
+  void cut(const Queue& queue, TimePoint start);
   void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t batch_index_max);
   void add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows);
   static bool worth_running(const Queue& queue, uint32_t batch_index, size_t rows);

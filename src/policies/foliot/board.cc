@@ -6,6 +6,8 @@
 #include <span>
 #include <tuple>
 
+#include "controller/exec_of_rows.h"
+
 namespace foliot::foliot_policy {
 namespace {
 
@@ -231,14 +233,11 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
   for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
     const RequestQueue& queue = state.queues[bucket];
     const std::span<const Duration> execs = cluster_.durations().execs(device, id, BucketId(bucket), 0);
-    auto rows = static_cast<uint32_t>(
+    const auto rows = static_cast<uint32_t>(
         deadline.is_infinite() ? queue.with_deadline() : queue.first_due_from(deadline + Duration::nanoseconds(1)));
-    for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
-      if (rows < sizes[i]) continue;
-      const Duration exec = lanes > 1 ? least_share(device, id, BucketId(bucket), static_cast<uint32_t>(i)) : execs[i];
-      total += exec * static_cast<int64_t>(rows / sizes[i]);
-      rows %= sizes[i];
-    }
+    total += exec_of_rows(sizes, rows, [&](size_t i) {
+      return lanes > 1 ? least_share(device, id, BucketId(bucket), static_cast<uint32_t>(i)) : execs[i];
+    });
   }
   return total;
 }

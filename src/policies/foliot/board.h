@@ -116,8 +116,8 @@ class Board {
   }
   // The part of the device's time that a batch takes on as few lanes as it runs well on.
   Duration least_share(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const;
-  // EXEC of what is queued for the model and due until `deadline`, in full batches; on lanes
-  // least_share() of each.
+  // EXEC of what is queued for the model and due until `deadline` (controller/exec_of_rows.h); on
+  // lanes least_share() of each batch.
   Duration work(DeviceId device, ModelId model, TimePoint deadline) const;
   // The least that any device that holds the model has before it and is due until
   // `deadline`; of many holders some are looked at. REQUIRES: it has one.

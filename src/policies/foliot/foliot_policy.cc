@@ -269,11 +269,10 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   if (parts_.overdue(device, now)) return resume(device, now, dispatcher);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
   const bool some_missed = overloaded(device, now);
-  const Duration caution = some_missed ? cluster_.margin(device) : Duration();
   LaneChoice lanes(board_, device, now, some_missed);
   std::optional<Batch> batch;
   do {
-    batch = selection_.choose(device, lanes.lanes().count, now, lanes.start(), best_effort_max, caution);
+    batch = selection_.choose(device, lanes.lanes().count, now, lanes.start(), best_effort_max);
   } while (!batch && selection_.held_until().is_infinite() && lanes.widen());
   if (!batch) look_again(device, selection_.held_until());
   const bool nothing_else = !batch || batch->head.offline;
