@@ -9,6 +9,7 @@ left out."""
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import pathlib
@@ -34,7 +35,8 @@ from figure import machine, say  # noqa: E402
 DEADLINE = 0.1
 CLIENTS = (1, 8, 32)
 RATES = (0.5, 1, 1.5, 2, 3)  # of the capacity
-BATCH_MS = 5  # how long rivals wait for a batch to fill; Foliot's controller decides
+BATCH_MS = 5  # how long rivals wait for a batch to fill; Foliot does not
+DELAY_MS = 10  # how long Foliot waits on the side foliot_delayed: its p99 is then about that of the rivals
 READY_SECONDS = 120
 
 MOSEC = """
@@ -200,6 +202,7 @@ class PyTriton(Side):
 
 class Foliot(Side):
     path, body = KSERVE, staticmethod(kserve_body)
+    settings = ""
 
     def start(self):
         version = self.folder / "models/digits/1"
@@ -207,7 +210,7 @@ class Foliot(Side):
         (version / "model.py").write_text(self.fill(FOLIOT))
         (version / "digits.skops").write_bytes((self.folder / "digits.skops").read_bytes())
         (version.parent / "model.toml").write_text(
-            f'default_slo = "{int(1000 * DEADLINE)}ms"\n[container]\npython = "{sys.executable}"\n')
+            f'default_slo = "{int(1000 * DEADLINE)}ms"\n{self.settings}[container]\npython = "{sys.executable}"\n')
         self.server = Server(self.folder / "models", self.folder / "console").start()
         self.port = self.server.http_port
         return self.server.process.pid
@@ -216,7 +219,13 @@ class Foliot(Side):
         self.server.stop()
 
 
-SIDES = {"foliot": Foliot, "mosec": Mosec, "litserve": LitServe, "bentoml": BentoMl, "pytriton": PyTriton}
+class DelayedFoliot(Foliot):
+    """It waits for a batch to fill."""
+    settings = f'batch_delay = "{DELAY_MS}ms"\n'
+
+
+SIDES = {"foliot": Foliot, "foliot_delayed": DelayedFoliot, "mosec": Mosec, "litserve": LitServe, "bentoml": BentoMl,
+         "pytriton": PyTriton}
 
 
 def environment_of(rival):
@@ -436,18 +445,17 @@ def print_results(results, sides):
             counts = " | ".join(str(sum(each[key] for each in runs)) for key in ("late", "refused", "failed"))
             print(f"| {load} | {name} | {median(runs, 'goodput'):.0f} | {median(runs, 'cpu_ms'):.3f} | "
                   f"{median(runs, 'p99_ms'):.1f} | {counts} |")
-    print("\nFoliot's goodput and processor time relative to each rival, the least and the most over all loads\n")
-    for name in sides:
-        if name == "foliot":
-            continue
-        both = [(by_side["foliot"], by_side[name]) for by_side in results.values() if name in by_side]
+    print("\nGoodput and processor time of Foliot relative to each rival, the least and the most over all loads\n")
+    own = [name for name in sides if issubclass(SIDES[name], Foliot)]
+    for foliot, name in itertools.product(own, [name for name in sides if name not in own]):
+        both = [(by_side[foliot], by_side[name]) for by_side in results.values() if name in by_side and foliot in by_side]
         answered = [(ours, its) for ours, its in both if median(its, "goodput") > 0]
         goodput, cpu = ([median(ours, key) / median(its, key) for ours, its in answered] for key in ("goodput", "cpu_ms"))
         if not answered:
-            print(f"- {name}: it answered nothing in time")
+            print(f"- {foliot} beside {name}: that answered nothing in time")
             continue
-        silent = f"; it answered nothing in time at {len(both) - len(answered)} loads" if len(answered) < len(both) else ""
-        print(f"- {name}: goodput {min(goodput):.2f} to {max(goodput):.2f}, CPU {min(cpu):.2f} to {max(cpu):.2f}{silent}")
+        silent = f"; that answered nothing in time at {len(both) - len(answered)} loads" if len(answered) < len(both) else ""
+        print(f"- {foliot} beside {name}: goodput {min(goodput):.2f} to {max(goodput):.2f}, CPU {min(cpu):.2f} to {max(cpu):.2f}{silent}")
 
 
 def main():
@@ -463,7 +471,7 @@ def main():
     if arguments.quick:
         arguments.seconds, arguments.rounds = 1, 1
     wanted = [name for name in SIDES if name in arguments.sides.split(",") or name == "foliot"]
-    left_out = {name: why for name in wanted if name != "foliot" and (why := install(name)) is not None}
+    left_out = {name: why for name in wanted if not issubclass(SIDES[name], Foliot) and (why := install(name)) is not None}
     sides = [name for name in wanted if name not in left_out]
     results, capacity = Results(), arguments.capacity
     with tempfile.TemporaryDirectory(prefix="foliot-rivals-") as folder:

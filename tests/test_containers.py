@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -393,6 +394,18 @@ def test_check_of_a_good_and_of_a_bad_container(repository):
     assert good.returncode == 0, good.stdout + good.stderr
     bad = check(write_container(repository / "bad", "raise ValueError('three')"))
     assert bad.returncode == 1 and "ValueError: three (model.py, line 1)" in bad.stdout + bad.stderr
+
+
+def test_a_batch_that_may_wait_is_filled(serve, repository):
+    folder = write_container(repository / "m", MODEL.replace("batch_size_max=8", "batch_size_max=2").replace(
+        "2 * x", "0 * x + len(x)") % "pass")
+    settings = folder / "model.toml"
+    settings.write_text('batch_delay = "10s"\n' + settings.read_text())
+    server = serve(repository, **OPTIONS)
+    eventually(lambda: server.get("/v2/models/m/ready")[0] == 200, otherwise=server.output)
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda _: answer_of(server, [[1, 1]]), range(2)))
+    assert all((answer == 2).all() for answer in answers), "each in a batch of both"
 
 
 def test_batches_have_up_to_256_rows(serve, repository):

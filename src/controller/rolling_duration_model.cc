@@ -16,7 +16,7 @@ constexpr int64_t kFloorShare = 16;
 // it is more than that of it.
 constexpr int64_t kDoubtLeaves = 3;
 constexpr int64_t kDoubtParts = 4;
-// What a size took so many EXECs of its model ago, or before, does not hold against what others take now.
+// What a size took so many EXECs ago or more does not hold against what other sizes take now.
 constexpr uint32_t kTurnsBelieved = 32;
 
 }  // namespace
@@ -295,7 +295,7 @@ Duration RollingDurationModel::ModelProfiles::expected_by(uint32_t last, uint32_
                                                           uint32_t batch_index) const {
   const RollingProfile* const profiles = exec.data() + position(width_index, bucket);
   const RollingProfile& own = profiles[batch_index];
-  const Duration* const seeds = seed_exec.data() + bucket.value() * sizes.size();
+  const Duration* const seeds = seed_exec.data() + size_t{bucket.value()} * sizes.size();
   const bool believed = !own.measured() || turns_since(width_index, bucket, own) < kTurnsBelieved;
   if (believed || seeds[last] == Duration()) return Duration::max();
   return profiles[last].estimate().scaled(seeds[batch_index].to_seconds() / seeds[last].to_seconds());

@@ -132,10 +132,12 @@ class RollingDurationModel final : public DurationModel {
     size_t position(uint32_t width_index, BucketId bucket) const {
       return (size_t{width_index} * buckets + bucket.value()) * sizes.size();
     }
-    uint32_t& turn(uint32_t width_index, BucketId bucket) { return turns[width_index * buckets + bucket.value()]; }
+    uint32_t& turn(uint32_t width_index, BucketId bucket) {
+      return turns[size_t{width_index} * buckets + bucket.value()];
+    }
     // How many EXECs of the same width and bucket were measured since this one's last.
     uint32_t turns_since(uint32_t width_index, BucketId bucket, const RollingProfile& profile) const {
-      return turns[width_index * buckets + bucket.value()] - profile.turn();
+      return turns[size_t{width_index} * buckets + bucket.value()] - profile.turn();
     }
     uint32_t widths() const { return static_cast<uint32_t>(exec.size() / (buckets * sizes.size())); }
     void update_estimates(BucketId bucket, const Group& group);

@@ -42,6 +42,10 @@ Status read(TomlReader reader, ModelConfig& config) {
   reader.text("name", config.name);
   reader.positive("default_slo", config.default_slo);
   reader.positive("weight", config.weight);
+  reader.duration("batch_delay", config.batch_delay);
+  if (config.batch_delay > kBatchDelayMax) {
+    reader.fail("batch_delay", fmt::format("is at most {:g}s", kBatchDelayMax.to_seconds()));
+  }
   reader.flag("cache", config.cache);
   reader.ascending("batch_sizes", config.compile.batch_sizes, kCompiledBatchSizeMax);
   reader.texts("batch_dimension", config.compile.batch_dimensions);

@@ -32,7 +32,8 @@ class ModelConfigTest : public ::testing::Test {
 
 TEST_F(ModelConfigTest, ReadsAllKeys) {
   const auto config = read(
-      "name = \"bert\"\ndefault_slo = \"50ms\"\nweight = 2.5\ncache = true\nbatch_sizes = [1, 4]\nbatch_dimension = "
+      "name = \"bert\"\ndefault_slo = \"50ms\"\nweight = 2.5\nbatch_delay = \"5ms\"\ncache = true\nbatch_sizes = [1, "
+      "4]\nbatch_dimension = "
       "\"n\"\n"
       "precision = \"bfloat16\"\n"
       "[buckets]\nsequence = [32, 64]\n");
@@ -40,6 +41,7 @@ TEST_F(ModelConfigTest, ReadsAllKeys) {
   EXPECT_EQ(config->name, "bert");
   EXPECT_EQ(config->default_slo, Duration::milliseconds(50));
   EXPECT_EQ(config->weight, 2.5);
+  EXPECT_EQ(config->batch_delay, Duration::milliseconds(5));
   EXPECT_TRUE(config->cache);
   EXPECT_THAT(config->compile.batch_sizes, ElementsAre(1, 4));
   EXPECT_EQ(config->compile.batch_dimensions, std::vector<std::string>{"n"});
@@ -125,6 +127,8 @@ TEST_F(ModelConfigTest, ErrorsNameFileLineAndKey) {
   expect_error("default_slo = \"0ms\"", "1", "above 0, not '0ms'");
   expect_error("default_slo = \"soon\"", "1", "not a duration");
   expect_error("weight = 0", "1", "above 0, not 0");
+  expect_error("batch_delay = \"11s\"", "1", "at most 10s");
+  expect_error("batch_delay = \"-1ms\"", "1", "batch_delay");
   expect_error("cache = \"yes\"", "1", "true or false, not 'yes'");
   expect_error("weight = \"two\"", "1", "must be a number, not 'two'");
   expect_error("batch_sizes = [4, 1]", "1", "ascending order, not [4, 1]");

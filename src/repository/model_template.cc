@@ -197,6 +197,9 @@ std::string text_of(const std::filesystem::path& model, const OnnxModel& content
   text +=
       "# Where not all requests can be served: what an answer of this model is worth against one of another.\n"
       "# weight = 1\n\n"
+      "# For how long a batch that is not full may wait for more requests, while those in it have time: they\n"
+      "# are answered later, and take less of the processor where a batch costs little more than one row.\n"
+      "# batch_delay = \"0ms\"\n\n"
       "# Whether a request with the same inputs as an earlier one may be answered with its prediction.\n"
       "# cache = false\n\n"
       "# \"bfloat16\" computes convolutions and products faster and less exactly, on CPUs that can.\n"

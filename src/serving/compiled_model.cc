@@ -30,6 +30,7 @@ ModelInfo CompiledModel::info(ModelId id, uint64_t page_bytes, const std::string
   }
   info.default_slo = folder.config.default_slo;
   info.weight = folder.config.weight;
+  info.batch_delay = folder.config.batch_delay;
   info.cache = folder.config.cache;
   return info;
 }

@@ -92,6 +92,7 @@ ModelInfo ContainerModel::info(ModelId id) const {
   info.only().seed_load = kLoad;
   info.default_slo = folder_.config.default_slo;
   info.weight = folder_.config.weight;
+  info.batch_delay = folder_.config.batch_delay;
   info.cache = folder_.config.cache;
   return info;
 }

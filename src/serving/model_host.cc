@@ -11,7 +11,8 @@ namespace {
 
 bool is_configured(const ModelInfo& info, const ModelFolder& folder) {
   return info.version == folder.version && info.default_slo == folder.config.default_slo &&
-         info.weight == folder.config.weight && info.cache == folder.config.cache;
+         info.weight == folder.config.weight && info.batch_delay == folder.config.batch_delay &&
+         info.cache == folder.config.cache;
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ Result<SharedModels> make_models(const SimulationOptions& options, const Workloa
       model->runnables = runnables;
       model->default_slo = group.slo;
       model->weight = group.weight;
+      model->batch_delay = group.batch_delay;
       models.push_back(std::move(model));
     }
   }

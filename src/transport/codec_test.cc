@@ -29,6 +29,7 @@ ModelInfo model(uint32_t id = 7) {
                         {.kind = "cuda", .seed_exec = {{ns(7)}, {ns(8)}}}},
           .default_slo = ns(100),
           .weight = 2.5,
+          .batch_delay = Duration::milliseconds(5),
           .cache = true};
 }
 
@@ -450,6 +451,7 @@ TEST(CodecTest, RefusesAModelThatCannotBe) {
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].seed_exec[1].pop_back(); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[1].pages = 0; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.weight = 0; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_delay = Duration::nanoseconds(-1); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables.clear(); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].kind = "two words"; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].kind = "cuda"; }));

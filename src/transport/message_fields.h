@@ -308,7 +308,7 @@ void fields(Wire& wire, Carried<Wire, Runnable>& runnable) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, ModelInfo>& model) {
   wire(model.id, model.name, model.version, model.content, model.batching, model.inputs, model.outputs, model.buckets,
-       model.runnables, model.default_slo, model.weight, model.cache);
+       model.runnables, model.default_slo, model.weight, model.batch_delay, model.cache);
 }
 
 // What the rest of the program takes for granted.
@@ -329,7 +329,7 @@ inline bool sound(const Runnable& runnable) {
 
 inline bool sound(const ModelInfo& model) {
   constexpr size_t kBucketsMax = std::numeric_limits<uint16_t>::max();  // a BucketId counts them
-  if (model.name.empty() || !(model.weight > 0)) return false;
+  if (model.name.empty() || !(model.weight > 0) || model.batch_delay < Duration()) return false;
   if (model.buckets.empty() || model.buckets.size() > kBucketsMax) return false;
   if (model.runnables.empty() || model.runnables.size() > kKindsMax) return false;
   return std::ranges::all_of(model.runnables, [&](const Runnable& runnable) {

@@ -32,6 +32,7 @@ struct ModelGroup {
   uint32_t count = 1;             // of copies: NAME if 1, else NAME_0, NAME_1, ...
   std::optional<Duration> slo;    // of requests whose stream says nothing; nullopt: best effort
   double weight = 1;              // ModelInfo::weight
+  Duration batch_delay;           // ModelInfo::batch_delay
   std::vector<RunsOn> runs_on{};  // empty: devices of every kind
 };
 

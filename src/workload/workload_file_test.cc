@@ -80,6 +80,7 @@ profile = "mine"
 count = 3
 slo = "25ms"
 weight = 2.5
+batch_delay = "3ms"
 
 [[models]]
 profile = "resnet50"
@@ -117,6 +118,7 @@ trace = {kind = "azure-like", functions = 50, rate = 10}
   EXPECT_THAT(workload.model_names(), ElementsAre("a_0", "a_1", "a_2", "resnet50"));
   EXPECT_EQ(workload.groups[0].slo, Duration::milliseconds(25));
   EXPECT_EQ(workload.groups[0].weight, 2.5);
+  EXPECT_EQ(workload.groups[0].batch_delay, Duration::milliseconds(3));
   EXPECT_FALSE(workload.groups[1].slo);
   ASSERT_EQ(workload.streams.size(), 4u);
   EXPECT_EQ(workload.streams[0].arrivals.kind, ArrivalKind::kGamma);

@@ -24,8 +24,8 @@ class PolicyStage {
   static TimePoint at(double ms) { return TimePoint() + Duration::from_milliseconds(ms); }
 
   // A model of one page and so many operators, with the next id; loaded on these devices.
-  ModelId add_model(const std::vector<uint32_t>& loaded_on = {0}, uint32_t operators = 1) {
-    const ModelInfo& model = dispatcher_.add_model(models_++, 1, operators);
+  ModelId add_model(const std::vector<uint32_t>& loaded_on = {0}, uint32_t operators = 1, Duration batch_delay = {}) {
+    const ModelInfo& model = dispatcher_.add_model(models_++, 1, operators, batch_delay);
     policy_->on_model_added(model, at(0));
     for (const uint32_t device : loaded_on) {
       dispatcher_.load(DeviceId(device), model.id, {});

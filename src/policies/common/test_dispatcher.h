@@ -33,9 +33,10 @@ class TestDispatcher : public Dispatcher {
   // LOAD takes 8 ms; EXEC of 1, 2 and 4 rows takes 2, 3 and 5 ms.
   void set_target(ModelId model, const ModelTarget& target) { cluster_.set_target(model, target); }
 
-  const ModelInfo& add_model(uint32_t id, uint32_t pages, uint32_t operators = 1) {
+  const ModelInfo& add_model(uint32_t id, uint32_t pages, uint32_t operators = 1, Duration batch_delay = {}) {
     auto model = std::make_shared<ModelInfo>();
     model->id = ModelId(id);
+    model->batch_delay = batch_delay;
     model->buckets.resize(1);
     model->runnables = {
         {.batch_sizes = {1, 2, 4},

@@ -73,12 +73,12 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, Tim
   }
   const Duration wanted = drop_what_is_too_much(start);
   if (const auto first = first_to_run(device, now, start, wanted)) {
-    const std::optional<Batch> filler = best_effort(device, best_effort_max);
+    const std::optional<Batch> filler = best_effort(device, start, best_effort_max);
     if (filler && !filler->head.offline && can_wait(device, filler->cost, start, wanted)) return taken(*filler);
     fill_up(device, batches_[*first]);
     return batches_[*first];
   }
-  const std::optional<Batch> rest = best_effort(device, best_effort_max);
+  const std::optional<Batch> rest = best_effort(device, start, best_effort_max);
   return rest ? std::optional(taken(*rest)) : std::nullopt;
 }
 
@@ -251,6 +251,13 @@ void BatchSelection::begin_with_first_equal(Batch& batch) const {
 bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted) {
   const ModelState& state = board_.model(batch.model);
   const Duration exec = this->exec(device, batch.model, batch.bucket, batch.batch_index);
+  if (const Duration delay = board_.batch_delay(batch.model); delay > Duration() && !overloaded_) {
+    const RequestQueue& queue = state.queues[batch.bucket.value()];
+    const bool full = batch.rows >= board_.cluster().batch_sizes(device, batch.model).back();
+    const Duration others = wanted - batch.cost;
+    const TimePoint latest = batch.latest - others - board_.lookahead(device);
+    if (delayed(delay, queue[batch.first], full, start, latest)) return true;
+  }
   const double lost = blocking_.lost(device, start + exec - now, state.slo / kTighter, now);
   if (lost < kLostMin * batch.rows) return false;
   if (const TimePoint late = start - std::max(kLateCommitment, board_.lookahead(device)); now < late) {
@@ -269,6 +276,14 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   const Duration chosen = this->exec(device, batch.model, batch.bucket, batch.batch_index);
   batch.cost = chosen / std::max<int64_t>(state.holders.size(), 1);
   return false;
+}
+
+bool BatchSelection::delayed(Duration delay, const RequestQueue::Entry& first, bool full, TimePoint start,
+                             TimePoint latest) {
+  const TimePoint until = std::min(first.place.arrival + delay, latest);
+  if (full || start >= until) return false;
+  held_until_ = std::min(held_until_, until);
+  return true;
 }
 
 TimePoint BatchSelection::latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const {
@@ -383,16 +398,20 @@ bool BatchSelection::best_effort_goes_before(double density, const RequestQueue:
   return std::pair(density, other.head) > std::pair(other.density, head);
 }
 
-std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration several_rows_max) const {
+std::optional<Batch> BatchSelection::best_effort(DeviceId device, TimePoint start, Duration several_rows_max) {
   std::optional<Batch> best;
   if (!board_.best_effort_waits()) return best;
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
     const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, ModelId(id));
+    const Duration delay = board_.batch_delay(ModelId(id));
     for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
       const RequestQueue& queue = state.queues[bucket];
       const size_t first = queue.with_deadline();
       const size_t queued = queue.best_effort() > 0 ? queue.best_effort() : queue.offline();
+      const bool may_wait = queue.best_effort() > 0 && delay > Duration();
+      if (may_wait && delayed(delay, queue[first], queued >= sizes.back(), start, TimePoint::infinite_future()))
+        continue;
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
         const Duration exec = this->exec(device, ModelId(id), BucketId(bucket), i);
         // Never for padding alone, whatever was measured: the same rows always get the same kernels.

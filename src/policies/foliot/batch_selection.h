@@ -16,6 +16,9 @@
 // until its rows have waited for a larger share of their time than that of them it makes
 // late, or a size is full that makes the fewest late for each row.
 //
+// A batch that is not full waits for as long as its model's batch_delay lets it, while it has time and
+// not more waits than can be met.
+//
 // Requests without a deadline fill batches that have room, and run by themselves
 // where nothing with a deadline has to wait for them longer than it can: it is met
 // afterwards, or by another device that holds its model.
@@ -99,6 +102,9 @@ class BatchSelection {
   void begin_with_first_equal(Batch& batch) const;
   // The first of what is neither dropped nor held back, as it should be run.
   std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
+  // Whether a batch, of which `first` is the first request, should wait for its model's batch_delay. `latest`:
+  // when it has to start.
+  bool delayed(Duration delay, const RequestQueue::Entry& first, bool full, TimePoint start, TimePoint latest);
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is
   // better.
   bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
@@ -124,7 +130,7 @@ class BatchSelection {
   bool wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start, TimePoint until);
   // The densest batch of requests without a deadline; of several rows only if it
   // takes no longer than this.
-  std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
+  std::optional<Batch> best_effort(DeviceId device, TimePoint start, Duration several_rows_max);
   const Batch& taken(const Batch& best_effort);
   bool best_effort_goes_before(double density, const RequestQueue::Place& head, const Batch& other) const;
   void fill_up(DeviceId device, Batch& batch) const;

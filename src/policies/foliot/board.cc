@@ -33,6 +33,7 @@ void Board::on_model_added(const ModelInfo& model) {
   if (model.id.value() >= models_.size()) {
     models_.resize(model.id.value() + 1);
     periods_.resize(model.id.value() + 1);
+    batch_delays_.resize(model.id.value() + 1);
     heads_.resize(model.id.value() + 1);
     widths_run_.resize(model.id.value() + 1);
   }
@@ -49,6 +50,7 @@ void Board::on_model_added(const ModelInfo& model) {
   }
   models_[model.id.value()] =
       ModelState{.queues = std::vector<RequestQueue>(model.buckets.size()), .weight = model.weight};
+  batch_delays_[model.id.value()] = model.batch_delay;
   absent_.insert(model.id.value());
 }
 
