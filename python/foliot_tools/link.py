@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 21, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 22, 2
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
             "disconnected", "over_share", "model_error")
@@ -59,7 +59,7 @@ def read_model(reader):
     model = reader.get("I"), reader.text()
     reader.text(), reader.text(), reader.get("B")
     reader.list(tensor), reader.list(tensor), reader.list(bucket)
-    reader.list(runnable), reader.get("q"), reader.get("d"), reader.get("B")
+    reader.list(runnable), reader.get("q"), reader.get("d"), reader.get("q"), reader.get("B")
     return model
 
 
