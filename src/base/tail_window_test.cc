@@ -36,6 +36,16 @@ TEST(TailWindowTest, KnowsAQuantileThatItHasNotSeen) {
   EXPECT_LT(window.tail(1e-4), us(50 + 20 * 13));
 }
 
+TEST(TailWindowTest, ItsQuantilesAreThoseOfItsValues) {
+  TailWindow window(Duration::microseconds(100));
+  for (int i = 0; i < 4000; ++i) {
+    window.record(Duration::milliseconds(1 + i * 7 % 1000), TimePoint() + Duration::milliseconds(i));
+  }
+  EXPECT_NEAR(window.quantiles()[0].to_milliseconds(), 900, 15);
+  EXPECT_NEAR(window.quantiles()[1].to_milliseconds(), 950, 15);
+  EXPECT_NEAR(window.quantiles()[2].to_milliseconds(), 975, 15);
+}
+
 TEST(TailWindowTest, OneStallLeavesTheTailAlone) {
   TailWindow window(us(100));
   for (int64_t i = 0; i < 1000; ++i) window.record(us(i % 10), at(i));

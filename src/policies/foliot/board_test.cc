@@ -57,6 +57,13 @@ TEST_F(BoardTest, WhatWaitsIsSharedOutOverTheDevicesThatHoldItsModel) {
   EXPECT_EQ(backlog(2), Duration());
 }
 
+TEST_F(BoardTest, RowsThatFillNoBatchTakeNoLongerThanOneThatIsNotFull) {
+  const ModelId model = add(1);
+  dispatcher_.set_exec(model, ms(9), 1);
+  for (int i = 0; i < 3; ++i) ask(model, at(100));
+  EXPECT_EQ(backlog(0), ms(5)) << "a batch of four, not of two and one";
+}
+
 TEST_F(BoardTest, WhatWaitsForAModelThatManyHoldIsSharedOutOverAll) {
   const ModelId model = add(9);
   EXPECT_EQ(backlog(0), Duration());

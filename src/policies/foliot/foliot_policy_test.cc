@@ -1,6 +1,5 @@
 #include "policies/foliot/foliot_policy.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -387,57 +386,6 @@ TEST(FoliotPolicyTest, ConsolidatingLeavesADeviceIdleUntilARequestWouldBeLate) {
   const auto sent = stage.plan(stage.wake());
   ASSERT_FALSE(sent.empty());
   EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
-}
-
-// ---- Batches that wait for more rows ----
-
-class BatchDelayTest : public testing::Test {
- protected:
-  BatchDelayTest() : a_(stage_.add_model({0}, 1, Duration::milliseconds(5))) {}
-  // What is sent at `now`, in rows.
-  std::vector<size_t> sent(double now) {
-    std::vector<size_t> rows;
-    for (const Action& action : stage_.plan(now)) rows.push_back(action.rows.size());
-    return rows;
-  }
-
-  PolicyStage stage_ = make_stage();
-  const ModelId a_;
-};
-
-TEST_F(BatchDelayTest, ABatchThatIsNotFullWaitsForMoreRows) {
-  stage_.request(a_, 0, 50);
-  EXPECT_THAT(sent(0), testing::IsEmpty());
-  stage_.request(a_, 2, 52);
-  EXPECT_THAT(sent(2), testing::IsEmpty());
-  EXPECT_THAT(sent(4.8), testing::IsEmpty());
-  EXPECT_THAT(sent(5), testing::ElementsAre(2));
-}
-
-TEST_F(BatchDelayTest, AFullBatchDoesNotWait) {
-  for (int i = 0; i < 4; ++i) stage_.request(a_, 0, 50);
-  EXPECT_THAT(sent(0), testing::ElementsAre(4));
-}
-
-TEST_F(BatchDelayTest, NoneWaitsUntilItWouldBeLate) {
-  stage_.request(a_, 0, 5);  // and takes 2 ms, and is looked at 1 ms before
-  EXPECT_THAT(sent(0), testing::IsEmpty());
-  EXPECT_THAT(sent(2), testing::ElementsAre(1));
-}
-
-TEST_F(BatchDelayTest, OthersNeedNotWait) {
-  const ModelId other = stage_.add_model();
-  stage_.request(a_, 0, 50);
-  stage_.request(other, 0, 50);
-  const std::vector<Action> actions = stage_.plan(0);
-  ASSERT_EQ(actions.size(), 1u);
-  EXPECT_EQ(actions[0].model, other);
-}
-
-TEST_F(BatchDelayTest, RequestsWithoutADeadlineWaitToo) {
-  stage_.request(a_, 0, -1);
-  EXPECT_THAT(sent(0), testing::IsEmpty());
-  EXPECT_THAT(sent(5), testing::ElementsAre(1));
 }
 
 // ---- What is held back ----
