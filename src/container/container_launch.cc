@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "container/container_process.h"
 #include "platform/clock.h"
+#include "platform/thread.h"
 #include "platform/topology.h"
 #include "process/child_process.h"
 #include "process/confinement.h"
@@ -200,6 +201,7 @@ Status become_container(std::string_view input) {
   FOLIOT_ASSIGN_OR_RETURN(const ContainerLaunch launch, decode_launch(input));
   FOLIOT_ASSIGN_OR_RETURN(const Interpreter interpreter, ask_interpreter(launch.python));
   FOLIOT_RETURN_IF_ERROR(run_on(launch.cores));
+  use_default_slices();
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (::dup2(nothing.number(), STDIN_FILENO) < 0 || ::chdir(launch.folder.c_str()) != 0) {
     return Status::not_found(fmt::format("cannot enter {}: {}", launch.folder.string(), error_text(errno)));

@@ -1,8 +1,11 @@
 #include "container/container_launch.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "container/container_process.h"
+#include "platform/thread.h"
 #include "platform/topology.h"
 
 namespace foliot {
@@ -52,6 +56,13 @@ while True:
         answer = "raised " + repr(error)
     s.send(b"E" + answer.encode()[:4000])
 )";
+
+// Of a process's first thread, in ns; 0 where the kernel does not say.
+uint64_t slice_of(int process) {
+  std::array<uint64_t, 6> attributes{};  // sched_getattr(2)'s; the fourth is the slice
+  EXPECT_EQ(syscall(SYS_sched_getattr, process, attributes.data(), sizeof(attributes), 0), 0);
+  return attributes[3];
+}
 
 class ContainerLaunchTest : public testing::Test {
  protected:
@@ -188,6 +199,16 @@ TEST_F(ContainerLaunchTest, SharedMemoryBeyondItsLimitEndsIt) {
       "(lambda m: (m.write(b'x' * (64 << 20)) and [m.write(b'x' * (1 << 20)) for i in range(440)],"
       " threading.Event().wait()))(mmap.mmap(-1, 512 << 20))");
   EXPECT_NE(ending.find("of memory; it may take 256.0 MiB"), std::string::npos) << ending;
+}
+
+// Threads that wake up beside it get the core before its slice is over, as beside any process.
+TEST_F(ContainerLaunchTest, DoesNotInheritTheSlicesOfServingThreads) {
+  const uint64_t ordinary = slice_of(0);
+  ASSERT_TRUE(Thread::start({.name = "replica"}, [&] {
+                const Status started = start();
+                ASSERT_TRUE(started.ok()) << started.message();
+                EXPECT_EQ(slice_of(std::stoi(evaluated("os.getpid()"))), ordinary);
+              }).ok());
 }
 
 TEST_F(ContainerLaunchTest, RunsOnItsCores) {

@@ -39,9 +39,9 @@ struct SchedulingAttributes {
 
 // A thread that wakes up waits until the slice of the running one is over, some 3 ms,
 // whatever the priorities, unless its own slice is shorter. Much shorter slices let in
-// threads of the lowest priorities too early. Kernels before 6.12 ignore the setting.
-void ask_for_short_slices() {
-  SchedulingAttributes attributes{.nice = getpriority(PRIO_PROCESS, 0), .runtime = kSliceNanoseconds};
+// threads of the lowest priorities too early. 0: the kernel's own. Kernels before 6.12 ignore the setting.
+void ask_for_slices(uint64_t nanoseconds) {
+  SchedulingAttributes attributes{.nice = getpriority(PRIO_PROCESS, 0), .runtime = nanoseconds};
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
@@ -54,7 +54,7 @@ void* run(void* argument) {
   // On Linux priorities belong to threads, and 0 names the calling one. Lowering the
   // priority is always allowed.
   if (start->options.nice != 0) setpriority(PRIO_PROCESS, 0, start->options.nice);
-  if (start->options.nice <= 0) ask_for_short_slices();
+  if (start->options.nice <= 0) ask_for_slices(kSliceNanoseconds);
   const MemoryNode node(start->options.memory_node);
   start->body();
   return nullptr;
@@ -110,5 +110,7 @@ void Thread::join() {
 }
 
 bool Thread::is_current() const { return handle_ && pthread_equal(*handle_, pthread_self()) != 0; }
+
+void use_default_slices() { ask_for_slices(0); }
 
 }  // namespace foliot

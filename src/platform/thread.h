@@ -54,6 +54,10 @@ class Thread {
   std::optional<pthread_t> handle_;
 };
 
+// Gives the calling thread the kernel's own time slices, in place of the short ones that a process inherits from the
+// serving thread that starts it. Its priority stays.
+void use_default_slices();
+
 }  // namespace foliot
 
 #endif  // FOLIOT_PLATFORM_THREAD_H_

@@ -65,6 +65,16 @@ TEST(ThreadTest, ServingThreadsHaveShorterSlicesThanOthers) {
   EXPECT_EQ(background, slice());
 }
 
+TEST(ThreadTest, AServingThreadMayTakeTheKernelsSlices) {
+  if (slice() == 0) GTEST_SKIP() << "this kernel has no slices of one's own";
+  uint64_t own = 0;
+  ASSERT_TRUE(Thread::start({.name = "serving"}, [&] {
+                use_default_slices();
+                own = slice();
+              }).ok());
+  EXPECT_EQ(own, slice());
+}
+
 TEST(ThreadTest, CoresThatCannotBeUsedAreAnError) {
   const Result<Thread> thread = Thread::start({.name = "nowhere", .cores = {kCoresMax - 1}}, [] { FAIL(); });
   ASSERT_FALSE(thread.ok());
