@@ -293,7 +293,8 @@ bench-tasks: build python ## A job of many images beside requests, and a task be
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/tasks.py $(FLAGS)
 
 .PHONY: bench-rivals
-bench-rivals: build python ## A scikit-learn model behind containers and behind mosec, LitServe, BentoML and PyTriton (25 minutes)
+bench-rivals: build python ## A scikit-learn model behind containers and behind mosec, LitServe, BentoML and PyTriton (25 minutes; FLAGS='--model network': one of PyTorch)
+	@$(if $(findstring network,$(FLAGS)),tools/python-environment torch)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/rivals.py $(FLAGS)
 
 .PHONY: bench-loadgen

@@ -16,6 +16,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +36,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from foliot_tools import onnx_models
 from foliot_tools.bench import bench
+from foliot_tools.log import read_log
 from foliot_tools.replica import Replica
 from foliot_tools.server import ROOT, Server
 
@@ -317,33 +319,81 @@ def kills(folder, arguments):
     print(f"- back after p50 {quantiles(times, 0.5)[0]:.2f} s, at most {max(times):.2f} s ({len(times)} restarts)", flush=True)
 
 
+# The same work in a process that no server knows.
+PLAIN = """import numpy
+
+weights = numpy.random.default_rng(1).random((1500, 1500), numpy.float32)
+while True:
+    weights @ weights
+"""
+# Dense layers: weights in the core's own cache, and weights that each inference reads from memory.
+NETWORKS = {"3 MB of weights": (784, 512, 512, 10), "80 MB of weights": (784, 4096, 4096, 10)}
+
+
+PAUSE = 0.5  # seconds before each run
+
+
+@contextlib.contextmanager
+def plain_process(core):
+    process = subprocess.Popen([sys.executable, "-c", PLAIN], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                               preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def busy_container(server):
+    with ThreadPoolExecutor(1) as pool:
+        load = pool.submit(bench, server.grpc, "busy", concurrency=2, duration="4s")
+        yield
+        load.result()
+
+
+def runs_in(log):
+    """Milliseconds in the server of what was answered, a list for each run: pauses separate them."""
+    requests = sorted((each for each in read_log(log).requests if each.model == "native"), key=lambda each: each.arrival_us)
+    runs, last = [], -math.inf
+    for each in requests:
+        if each.arrival_us - last > PAUSE / 2 * 1e6:
+            runs.append([])
+        last = each.arrival_us
+        runs[-1].append((each.departure_us - each.arrival_us) / 1e3)
+    return runs
+
+
 def neighbours(folder, arguments):
-    """A compiled model on the first core, alone and beside a container that is busy on the last one, in turns."""
-    first, last = str(min(os.sched_getaffinity(0))), str(max(os.sched_getaffinity(0)))
-    repository = folder / "neighbours"
-    onnx_models.random_dense_network(repository / "native/1/model.onnx", (784, 4096, 4096, 10))
-    (repository / "busy/1").mkdir(parents=True)
-    (repository / "busy/1/model.py").write_text(BUSY)
-    (repository / "busy/model.toml").write_text(f'[container]\npython = "{sys.executable}"\ncores = "{last}"\n')
-    print(f"\nA compiled model on core {first}, {arguments.rate} requests/s, alone and beside a container that computes on core "
-          f"{last}; medians of {arguments.rounds} rounds, milliseconds\n")
-    shares = ("p50", "p99", "p99.9")
-    found = {"alone": [], "beside": []}
-    with Server(repository, folder / "log", devices=first) as server, ThreadPoolExecutor(1) as pool:
-        for _ in range(arguments.rounds):
-            for side, each in found.items():
-                seconds = float(arguments.duration.rstrip("s"))
-                busy = side == "beside" and pool.submit(bench, server.grpc, "busy", concurrency=2, duration=f"{seconds + 1:g}s")
-                time.sleep(0.5)
-                report = bench(server.grpc, "native", rate=arguments.rate, duration=arguments.duration)
-                each.append([report["latency_milliseconds"][share] for share in shares])
-                if busy:
-                    busy.result()
-    print(f"| side | {' | '.join(shares)} |\n|---|---|---|---|")
-    medians = {side: np.median(each, axis=0) for side, each in found.items()}
-    for side, each in medians.items():
-        print(f"| {side} | {' | '.join(f'{value:.3f}' for value in each)} |")
-    print(f"| ratio | {' | '.join(f'{value:.2f}' for value in medians['beside'] / medians['alone'])} |", flush=True)
+    """A compiled model on the first core, in turns: alone, beside a container that is busy on the last one, and beside a
+    process that does the same, which shows what the processor's shared parts cost. The client is on both cores."""
+    first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+    print(f"\nA compiled model on core {first} at {arguments.load:.0%} of what it answers one client, alone and beside what "
+          f"computes on core {last}: in the server, and as its client sees it; medians of {arguments.rounds} rounds of 3 s, "
+          "milliseconds (to alone)\n")
+    print(f"| network | beside | server: p50 | p99 | client: p50 | p99 |\n|---|{'---|' * 5}")
+    for name, sizes in NETWORKS.items():
+        repository, log = folder / f"neighbours_{sizes[1]}", folder / f"neighbours_{sizes[1]}_log"
+        onnx_models.random_dense_network(repository / "native/1/model.onnx", sizes)
+        (repository / "busy/1").mkdir(parents=True)
+        (repository / "busy/1/model.py").write_text(BUSY)
+        (repository / "busy/model.toml").write_text(f'[container]\npython = "{sys.executable}"\ncores = "{last}"\n')
+        with Server(repository, folder / "console", devices=first, log=log) as server:
+            sides = {"nothing": contextlib.nullcontext, "a container": lambda server=server: busy_container(server),
+                     "a process": lambda: plain_process(last)}
+            rate = arguments.load * bench(server.grpc, "native", concurrency=1, duration="2s")["answered_per_second"]
+            seen = []
+            for seed in range(arguments.rounds):
+                for beside in sides.values():
+                    with beside():
+                        time.sleep(PAUSE)
+                        seen.append(bench(server.grpc, "native", rate=rate, duration="3s", seed=seed)["latency_milliseconds"])
+        measured = np.array([[*quantiles(run, 0.5, 0.99), latency["p50"], latency["p99"]]
+                             for run, latency in zip(runs_in(log)[1:], seen, strict=True)])
+        medians = [np.median(measured[side :: len(sides)], axis=0) for side in range(len(sides))]
+        for side, each in zip(sides, medians):
+            cells = " | ".join(f"{value:.3f} ({ratio:.2f})" for value, ratio in zip(each, each / medians[0]))
+            print(f"| {name} | {side} | {cells} |", flush=True)
 
 
 def main():
@@ -353,8 +403,8 @@ def main():
     parser.add_argument("--calls", type=int, default=5000, help="of each measurement without a server (default: 5000)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--kills", type=int, default=100, help="of replicas under load (default: 100)")
-    parser.add_argument("--rate", type=int, default=100, help="of the compiled model's neighbours, requests/s (default: 100)")
-    parser.add_argument("--rounds", type=int, default=5, help="of the compiled model's neighbours (default: 5)")
+    parser.add_argument("--load", type=float, default=0.25, help="of the compiled model that has neighbours (default: 0.25)")
+    parser.add_argument("--rounds", type=int, default=9, help="of the compiled model that has neighbours (default: 9)")
     parser.add_argument("--quick", action="store_true", help="a second of each measurement, two models, five kills: to see that "
                         "it works")
     parts = ("round_trip", "profiles", "throughput", "overhead", "replicas", "kills", "neighbours")

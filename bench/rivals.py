@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A scikit-learn model behind Foliot's containers and behind mosec, LitServe, BentoML and PyTriton: goodput within 100 ms and
-processor time for each answer, with 1, 8 and 32 clients that wait, and for Poisson arrivals at 0.5 to 3 times a capacity.
+"""A model of scikit-learn or PyTorch behind Foliot's containers and behind mosec, LitServe, BentoML and PyTriton: goodput
+within 100 ms and processor time for each answer, with 1, 8 and 32 clients that wait, and for Poisson arrivals at 0.5 to 3
+times a capacity.
 
-All sides serve the same file with the same batch limit, one process for the model, and get the same JSON over HTTP from the
-same client, which gives an answer up at its deadline. Sides alternate, and each round begins with another one. Rivals are
-installed into environments of their own, from python/requirements-rival-NAME.txt; what cannot be installed is named and
-left out."""
+All sides run the same code on the same file with the same batch limit, one process for the model, and get the same JSON over
+HTTP from the same client, which gives an answer up at its deadline. Sides alternate, and each round begins with another one.
+Rivals are installed into environments of their own, from python/requirements-rival-NAME.txt; what cannot be installed is
+named and left out. PyTorch is that of the tools' environment for all (tools/python-environment torch)."""
 
 import argparse
 import asyncio
@@ -14,251 +15,24 @@ import json
 import os
 import pathlib
 import random
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 import aiohttp
 import numpy as np
-import skops.io
-from sklearn.datasets import load_digits
-from sklearn.ensemble import RandomForestClassifier
+from rival_models import MODELS
+from rival_servers import DEADLINE, SIDES, Foliot, install
 
-from foliot_tools.server import ROOT, Server, free_ports
+from foliot_tools.server import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine, say  # noqa: E402
 
-DEADLINE = 0.1
 CLIENTS = (1, 8, 32)
 RATES = (0.5, 1, 1.5, 2, 3)  # of the capacity
-BATCH_MS = 5  # how long rivals wait for a batch to fill; Foliot does not
-DELAY_MS = 10  # how long Foliot waits on the side foliot_delayed: its p99 is then about that of the rivals
 READY_SECONDS = 120
-
-MOSEC = """
-import numpy, skops.io
-from mosec import Server, Worker
-
-class Digits(Worker):
-    def __init__(self):
-        self.model = skops.io.load("digits.skops", trusted=["sklearn.tree._tree.Tree"])
-    def forward(self, batch):
-        return [int(digit) for digit in self.model.predict(numpy.array([row["pixels"] for row in batch], numpy.float32))]
-
-if __name__ == "__main__":
-    server = Server()
-    server.append_worker(Digits, num=1, max_batch_size={batch}, max_wait_time={wait_ms})
-    server.run()
-"""
-LITSERVE = """
-import litserve, numpy, skops.io
-
-class Digits(litserve.LitAPI):
-    def setup(self, device):
-        self.model = skops.io.load("digits.skops", trusted=["sklearn.tree._tree.Tree"])
-    def decode_request(self, request):
-        return request["pixels"]
-    def batch(self, rows):
-        return numpy.array(rows, numpy.float32)
-    def predict(self, rows):
-        return self.model.predict(numpy.atleast_2d(rows))
-    def unbatch(self, digits):
-        return list(digits)
-    def encode_response(self, digit):
-        return {{"digit": int(numpy.ravel(digit)[0])}}
-
-if __name__ == "__main__":
-    server = litserve.LitServer(Digits(max_batch_size={batch}, batch_timeout={wait_ms} / 1000), accelerator="cpu",
-                                workers_per_device=1)
-    server.run(host="127.0.0.1", port={port}, num_api_servers=1, generate_client_file=False, log_level="warning")
-"""
-BENTOML = """
-import bentoml, numpy, skops.io
-
-@bentoml.service(workers=1, traffic={{"timeout": 10}})
-class Digits:
-    def __init__(self):
-        self.model = skops.io.load("digits.skops", trusted=["sklearn.tree._tree.Tree"])
-    @bentoml.api(batchable=True, max_batch_size={batch}, max_latency_ms={deadline_ms})
-    def predict(self, pixels: numpy.ndarray) -> numpy.ndarray:
-        return self.model.predict(pixels.astype(numpy.float32)).astype(numpy.int64)
-"""
-PYTRITON = """
-import numpy, skops.io
-from pytriton.decorators import batch
-from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
-from pytriton.triton import Triton, TritonConfig
-
-model = skops.io.load("digits.skops", trusted=["sklearn.tree._tree.Tree"])
-
-@batch
-def predict(pixels):
-    return {{"digit": model.predict(pixels).reshape(-1, 1).astype(numpy.int64)}}
-
-with Triton(config=TritonConfig(http_port={port}, grpc_port={grpc_port}, metrics_port={metrics_port})) as triton:
-    triton.bind(model_name="digits", infer_func=predict, inputs=[Tensor(name="pixels", dtype=numpy.float32, shape=(64,))],
-                outputs=[Tensor(name="digit", dtype=numpy.int64, shape=(1,))],
-                config=ModelConfig(max_batch_size={batch},
-                                   batcher=DynamicBatcher(max_queue_delay_microseconds={wait_ms} * 1000)))
-    triton.serve()
-"""
-FOLIOT = """
-import foliot, skops.io
-
-model = skops.io.load("digits.skops", trusted=["sklearn.tree._tree.Tree"])
-
-@foliot.model(inputs={{"pixels": ("FP32", [64])}}, outputs={{"digit": ("INT64", [])}}, batch_size_max={batch})
-def predict(batch):
-    return {{"digit": model.predict(batch["pixels"])}}
-"""
-KSERVE = "/v2/models/digits/infer"
-
-
-def kserve_body(row):
-    return {"inputs": [{"name": "pixels", "shape": [1, 64], "datatype": "FP32", "data": row}]}
-
-
-def plain_body(row):
-    return {"pixels": row}
-
-
-class Side:
-    """One server of the model while it runs: its address, and the processes that belong to it."""
-
-    path, body = "/predict", staticmethod(plain_body)
-
-    def __init__(self, name, folder, arguments):
-        self.name = name
-        self.folder = folder / name
-        self.folder.mkdir()
-        (self.folder / "digits.skops").write_bytes((folder / "digits.skops").read_bytes())
-        self.arguments = arguments
-        self.port, self.grpc_port, self.metrics_port = free_ports(3)
-        self.process = None
-
-    def fill(self, text):
-        return text.format(batch=self.arguments.batch_size_max, wait_ms=BATCH_MS, deadline_ms=int(1000 * DEADLINE),
-                           port=self.port, grpc_port=self.grpc_port, metrics_port=self.metrics_port)
-
-    def python(self):
-        return str(environment_of(self.name) / "bin/python")
-
-    def start(self):
-        (self.folder / "serve.py").write_text(self.fill(self.code))
-        threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-        with open(self.folder / "console", "wb") as console:
-            self.process = subprocess.Popen(self.command(), cwd=self.folder, stdout=console, stderr=subprocess.STDOUT,
-                                            stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, **threads})
-        return self.process.pid
-
-    def stop(self):
-        os.killpg(self.process.pid, signal.SIGTERM)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-
-    def address(self):
-        return f"http://127.0.0.1:{self.port}{self.path}"
-
-
-class Mosec(Side):
-    code, path = MOSEC, "/inference"
-
-    def command(self):
-        return [self.python(), "serve.py", "--port", str(self.port), "--timeout", "10000", "--log-level", "warning"]
-
-
-class LitServe(Side):
-    code = LITSERVE
-
-    def command(self):
-        return [self.python(), "serve.py"]
-
-
-class BentoMl(Side):
-    code = BENTOML
-
-    @staticmethod
-    def body(row):
-        return {"pixels": [row]}
-
-    def command(self):
-        return [self.python(), "-m", "bentoml", "serve", "serve:Digits", "--host", "127.0.0.1", "--port", str(self.port),
-                "--working-dir", str(self.folder)]
-
-
-class PyTriton(Side):
-    code, path, body = PYTRITON, KSERVE, staticmethod(kserve_body)
-
-    def command(self):
-        return [self.python(), "serve.py"]
-
-
-class Foliot(Side):
-    path, body = KSERVE, staticmethod(kserve_body)
-    settings = ""
-
-    def start(self):
-        version = self.folder / "models/digits/1"
-        version.mkdir(parents=True, exist_ok=True)
-        (version / "model.py").write_text(self.fill(FOLIOT))
-        (version / "digits.skops").write_bytes((self.folder / "digits.skops").read_bytes())
-        (version.parent / "model.toml").write_text(
-            f'default_slo = "{int(1000 * DEADLINE)}ms"\n{self.settings}[container]\npython = "{sys.executable}"\n')
-        self.server = Server(self.folder / "models", self.folder / "console").start()
-        self.port = self.server.http_port
-        return self.server.process.pid
-
-    def stop(self):
-        self.server.stop()
-
-
-class DelayedFoliot(Foliot):
-    """It waits for a batch to fill."""
-    settings = f'batch_delay = "{DELAY_MS}ms"\n'
-
-
-SIDES = {"foliot": Foliot, "foliot_delayed": DelayedFoliot, "mosec": Mosec, "litserve": LitServe, "bentoml": BentoMl,
-         "pytriton": PyTriton}
-
-
-def environment_of(rival):
-    return ROOT / "build/rivals" / rival
-
-
-def install(rival):
-    """Makes the rival's environment if it is not there. Returns what went wrong, or None."""
-    environment = environment_of(rival)
-    requirements = ROOT / f"python/requirements-rival-{rival}.txt"
-    stamp = environment / "made-from"
-    if stamp.exists() and stamp.read_text() == requirements.read_text():
-        return None
-    say(f"installing {rival}")
-    for command in ([sys.executable, "-m", "venv", "--clear", str(environment)],
-                    [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                     "--requirement", str(requirements)]):
-        made = subprocess.run(command, capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            lines = (made.stderr.strip() or made.stdout.strip() or "no reason given").splitlines()
-            return next((line for line in lines if line.startswith("ERROR")), lines[-1])
-    stamp.write_text(requirements.read_text())
-    return None
-
-
-def write_model(folder):
-    """Trains the model; returns rows to ask it about, and what it says of them."""
-    digits = load_digits()
-    rows = digits.data.astype(np.float32)
-    model = RandomForestClassifier(n_estimators=100, random_state=1).fit(rows[:1000], digits.target[:1000])
-    skops.io.dump(model, folder / "digits.skops")
-    asked = rows[1000:]
-    return asked.tolist(), model.predict(asked).tolist()
 
 
 def family(pid):
@@ -400,7 +174,7 @@ def wait_until_ready(side, rows, answers):
         if side.process is not None and side.process.poll() is not None:
             break
         time.sleep(0.2)
-    raise RuntimeError(f"{side.name} did not become ready:\n{(side.folder / 'console').read_text(errors='replace')[-3000:]}")
+    raise RuntimeError(f"{side.name} did not become ready:\n{side.console()[-3000:]}")
 
 
 class Results(dict):
@@ -460,6 +234,8 @@ def print_results(results, sides):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", choices=MODELS, default="forest", help="a random forest of scikit-learn (default), or a "
+                        "convolutional network of PyTorch")
     parser.add_argument("--sides", default=",".join(SIDES), help="of these; foliot always")
     parser.add_argument("--seconds", type=float, default=10, help="of each load in each round")
     parser.add_argument("--rounds", type=int, default=3)
@@ -477,20 +253,21 @@ def main():
     with tempfile.TemporaryDirectory(prefix="foliot-rivals-") as folder:
         for round_number in range(arguments.rounds):
             round_folder = pathlib.Path(folder) / str(round_number)
-            round_folder.mkdir()
-            rows, answers = write_model(round_folder)
+            model = round_folder / "model"
+            model.mkdir(parents=True)
+            rows, answers = (each.tolist() for each in MODELS[arguments.model](model))
             shift = (round_number + 1) % len(sides)  # a rival is the first
             for name in sides[shift:] + sides[:shift]:
                 say(f"round {round_number + 1} of {arguments.rounds}: {name}")
                 try:
-                    capacity = run_side(SIDES[name](name, round_folder, arguments), rows, answers, arguments, capacity,
-                                        round_number, results)
+                    side = SIDES[name](name, model, round_folder / name, arguments.batch_size_max)
+                    capacity = run_side(side, rows, answers, arguments, capacity, round_number, results)
                 except RuntimeError as error:
                     left_out[name] = str(error)
                     say(str(error))
     print_results(results, [name for name in sides if name not in left_out])
-    print(f"\n1x is {capacity:.0f} requests/s; medians of {arguments.rounds} rounds of {arguments.seconds:g} s; batches up to "
-          f"{arguments.batch_size_max}; {machine()}")
+    print(f"\n{arguments.model}; 1x is {capacity:.0f} requests/s; medians of {arguments.rounds} rounds of "
+          f"{arguments.seconds:g} s; batches up to {arguments.batch_size_max}; {machine()}")
     for name, why in left_out.items():
         print(f"\nLeft out: {name}: {why.strip().splitlines()[-1]}")
 
