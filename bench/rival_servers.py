@@ -14,7 +14,6 @@ from figure import say  # noqa: E402
 
 DEADLINE = 0.1
 BATCH_MS = 5  # how long rivals wait for a batch to fill; Foliot does not
-DELAY_MS = 10  # how long Foliot waits on the side foliot_delayed: its p99 is then about that of the rivals
 
 MOSEC = """
 import numpy
@@ -105,15 +104,16 @@ def plain_body(row):
 
 class Side:
     """One server of the model while it runs: its address, and the processes that belong to it. `model` is the folder that
-    the model was written into."""
+    the model was written into, `delay_ms` the batch_delay of Foliot where it has one."""
 
     path, body = "/predict", staticmethod(plain_body)
 
-    def __init__(self, name, model, folder, batch_size_max):
+    def __init__(self, name, model, folder, batch_size_max, delay_ms):
         self.name = name
         self.model = model
         self.folder = folder
         self.batch_size_max = batch_size_max
+        self.delay_ms = delay_ms
         self.port, self.grpc_port, self.metrics_port = free_ports(3)
         self.process = None
 
@@ -186,13 +186,15 @@ class PyTriton(Side):
 
 class Foliot(Side):
     code, path, body = FOLIOT, KSERVE, staticmethod(kserve_body)
-    settings = ""
+
+    def settings(self):
+        return ""
 
     def start(self):
         repository = self.folder / "models"
         self.write_code(repository / "digits/1", "model.py")
         (repository / "digits/model.toml").write_text(
-            f'default_slo = "{int(1000 * DEADLINE)}ms"\n{self.settings}[container]\npython = "{sys.executable}"\n')
+            f'default_slo = "{int(1000 * DEADLINE)}ms"\n{self.settings()}[container]\npython = "{sys.executable}"\n')
         self.server = Server(repository, self.folder / "console").start()
         self.port = self.server.http_port
         return self.server.process.pid
@@ -203,7 +205,9 @@ class Foliot(Side):
 
 class DelayedFoliot(Foliot):
     """It waits for a batch to fill."""
-    settings = f'batch_delay = "{DELAY_MS}ms"\n'
+
+    def settings(self):
+        return f'batch_delay = "{self.delay_ms}ms"\n'
 
 
 SIDES = {"foliot": Foliot, "foliot_delayed": DelayedFoliot, "mosec": Mosec, "litserve": LitServe, "bentoml": BentoMl,

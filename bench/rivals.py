@@ -23,7 +23,7 @@ import time
 import aiohttp
 import numpy as np
 from rival_models import MODELS
-from rival_servers import DEADLINE, SIDES, Foliot, install
+from rival_servers import BATCH_MS, DEADLINE, SIDES, Foliot, install
 
 from foliot_tools.server import ROOT
 
@@ -240,6 +240,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=10, help="of each load in each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch-size-max", type=int, default=64, help="of all sides")
+    parser.add_argument("--delay-ms", type=int, default=10, help="batch_delay of the side foliot_delayed; rivals wait for "
+                        f"{BATCH_MS} ms (default: 10: its p99 is then about theirs)")
     parser.add_argument("--capacity", type=float, help="requests per second that 1x means; default: what the first side "
                         "of the first round answers 8 clients, rivals first")
     parser.add_argument("--quick", action="store_true", help="one round of 1 second: to see that it works")
@@ -260,7 +262,8 @@ def main():
             for name in sides[shift:] + sides[:shift]:
                 say(f"round {round_number + 1} of {arguments.rounds}: {name}")
                 try:
-                    side = SIDES[name](name, model, round_folder / name, arguments.batch_size_max)
+                    side = SIDES[name](name, model, round_folder / name, arguments.batch_size_max,
+                                       arguments.delay_ms)
                     capacity = run_side(side, rows, answers, arguments, capacity, round_number, results)
                 except RuntimeError as error:
                     left_out[name] = str(error)

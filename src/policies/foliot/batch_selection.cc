@@ -251,12 +251,10 @@ void BatchSelection::begin_with_first_equal(Batch& batch) const {
 bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted) {
   const ModelState& state = board_.model(batch.model);
   const Duration exec = this->exec(device, batch.model, batch.bucket, batch.batch_index);
-  if (const Duration delay = board_.batch_delay(batch.model); delay > Duration() && !overloaded_) {
-    const RequestQueue& queue = state.queues[batch.bucket.value()];
-    const bool full = batch.rows >= board_.cluster().batch_sizes(device, batch.model).back();
-    const Duration others = wanted - batch.cost;
-    const TimePoint latest = batch.latest - others - board_.lookahead(device);
-    if (delayed(delay, queue[batch.first], full, start, latest)) return true;
+  if (!overloaded_) {
+    const size_t rows = state.queues[batch.bucket.value()].with_deadline() - batch.first;
+    const TimePoint latest = batch.latest - (wanted - batch.cost) - board_.lookahead(device);
+    if (delayed(device, {batch.model, batch.bucket}, batch.first, rows, start, latest)) return true;
   }
   const double lost = blocking_.lost(device, start + exec - now, state.slo / kTighter, now);
   if (lost < kLostMin * batch.rows) return false;
@@ -278,11 +276,19 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   return false;
 }
 
-bool BatchSelection::delayed(Duration delay, const RequestQueue::Entry& first, bool full, TimePoint start,
+bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t rows, TimePoint start,
                              TimePoint latest) {
-  const TimePoint until = std::min(first.place.arrival + delay, latest);
-  if (full || start >= until) return false;
-  held_until_ = std::min(held_until_, until);
+  const auto [model, bucket] = key;
+  const Duration delay = board_.batch_delay(model);
+  if (delay <= Duration()) return false;
+  if (model.value() >= batch_waits_.size()) batch_waits_.resize(model.value() + 1);
+  std::vector<BatchWait>& waits = batch_waits_[model.value()];
+  if (bucket.value() >= waits.size()) waits.resize(bucket.value() + 1);
+  const RequestQueue::Entry& head = board_.model(model).queues[bucket.value()][first];
+  const auto until = waits[bucket.value()].look(head.id, head.place.arrival, rows, start, delay);
+  const bool full = rows >= board_.cluster().batch_sizes(device, model).back();
+  if (full || !until || start >= latest) return false;
+  held_until_ = std::min({held_until_, *until, latest});
   return true;
 }
 
@@ -404,14 +410,14 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, TimePoint star
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
     const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, ModelId(id));
-    const Duration delay = board_.batch_delay(ModelId(id));
     for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
       const RequestQueue& queue = state.queues[bucket];
       const size_t first = queue.with_deadline();
       const size_t queued = queue.best_effort() > 0 ? queue.best_effort() : queue.offline();
-      const bool may_wait = queue.best_effort() > 0 && delay > Duration();
-      if (may_wait && delayed(delay, queue[first], queued >= sizes.back(), start, TimePoint::infinite_future()))
+      if (queue.best_effort() > 0 &&
+          delayed(device, {ModelId(id), BucketId(bucket)}, first, queued, start, TimePoint::infinite_future())) {
         continue;
+      }
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
         const Duration exec = this->exec(device, ModelId(id), BucketId(bucket), i);
         // Never for padding alone, whatever was measured: the same rows always get the same kernels.

@@ -16,8 +16,8 @@
 // until its rows have waited for a larger share of their time than that of them it makes
 // late, or a size is full that makes the fewest late for each row.
 //
-// A batch that is not full waits for as long as its model's batch_delay lets it, while it has time and
-// not more waits than can be met.
+// A batch that is not full waits for as long as its model's batch_delay lets it and rows come (batch_wait.h), while it
+// has time and not more waits than can be met.
 //
 // Requests without a deadline fill batches that have room, and run by themselves
 // where nothing with a deadline has to wait for them longer than it can: it is met
@@ -30,6 +30,7 @@
 #include <span>
 #include <vector>
 
+#include "policies/foliot/batch_wait.h"
 #include "policies/foliot/blocking_cost.h"
 #include "policies/foliot/board.h"
 
@@ -102,9 +103,9 @@ class BatchSelection {
   void begin_with_first_equal(Batch& batch) const;
   // The first of what is neither dropped nor held back, as it should be run.
   std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
-  // Whether a batch, of which `first` is the first request, should wait for its model's batch_delay. `latest`:
-  // when it has to start.
-  bool delayed(Duration delay, const RequestQueue::Entry& first, bool full, TimePoint start, TimePoint latest);
+  // Whether the batch that begins at `first` of a queue, where `rows` wait, should wait for its model's batch_delay.
+  // `latest`: when it has to start.
+  bool delayed(DeviceId device, QueueKey key, size_t first, size_t rows, TimePoint start, TimePoint latest);
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is
   // better.
   bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
@@ -141,7 +142,8 @@ class BatchSelection {
   uint32_t width_index_ = 0;
   uint32_t lane_count_ = 1;
   BlockingCost blocking_;
-  std::vector<Awaited> awaited_;  // by model
+  std::vector<Awaited> awaited_;                     // by model
+  std::vector<std::vector<BatchWait>> batch_waits_;  // of models with a batch_delay, by model and bucket
   TimePoint held_until_ = TimePoint::infinite_future();
   std::vector<Batch> batches_;
   std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first

@@ -1,0 +1,63 @@
+#include "policies/foliot/batch_wait.h"
+
+#include <algorithm>
+
+namespace foliot::foliot_policy {
+namespace {
+
+// Mean gaps between rows that came. Of a Poisson process a batch is then cut short in one of fifty gaps.
+constexpr double kQuietGaps = 4;
+// A trial waits for so many delays after the one before it.
+constexpr int64_t kTrialInterval = 20;
+// What a trial counts once another one has followed.
+constexpr double kTrialKept = 0.7;
+// Before so many have counted, all batches are trials.
+constexpr double kTrialsMin = 1.5;
+// Where rows come to a smaller share of trials, waits are in vain.
+constexpr double kGainedMin = 0.25;
+
+}  // namespace
+
+std::optional<TimePoint> BatchWait::look(RequestId first, TimePoint arrival, size_t rows, TimePoint start,
+                                         Duration delay) {
+  if (first_ != first) begin(first, rows, start);
+  if (over_) return std::nullopt;
+  if (rows > rows_) {
+    came_ += static_cast<uint32_t>(rows - rows_);
+    grown_ = start;
+  }
+  rows_ = rows;
+  const TimePoint until = trial_ ? arrival + delay : std::min(arrival + delay, grown_ + quiet(delay));
+  if (start < until) return until;
+  over_ = true;
+  // A device that was busy leaves a batch too little of its delay to learn from.
+  if (trial_ && start - begin_ >= delay / 2) learn(start, delay);
+  return std::nullopt;
+}
+
+void BatchWait::begin(RequestId first, size_t rows, TimePoint start) {
+  first_ = first;
+  begin_ = grown_ = start;
+  rows_ = rows;
+  came_ = 0;
+  trial_ = trials_ < kTrialsMin || start >= next_trial_;
+  over_ = !trial_ && in_vain();
+}
+
+void BatchWait::learn(TimePoint end, Duration delay) {
+  for (double* const each : {&trials_, &gained_, &rows_came_, &seconds_}) *each *= kTrialKept;
+  ++trials_;
+  gained_ += came_ > 0 ? 1 : 0;
+  rows_came_ += came_;
+  seconds_ += (grown_ - begin_).to_seconds();
+  next_trial_ = end + delay * kTrialInterval;
+}
+
+Duration BatchWait::quiet(Duration delay) const {
+  if (rows_came_ == 0) return delay;
+  return std::min(delay, Duration::from_seconds(kQuietGaps * seconds_ / rows_came_));
+}
+
+bool BatchWait::in_vain() const { return gained_ < kGainedMin * trials_; }
+
+}  // namespace foliot::foliot_policy

@@ -1,0 +1,54 @@
+// BatchWait: until when a batch of one queue that is not full waits for more rows, where its model has a batch_delay.
+//
+// A batch waits no longer than its model's delay, and no longer than more rows are likely to come. How far apart they
+// come it learns from batches that wait for the whole delay, a twentieth of the time. Clients that each wait for their
+// answer send again within a moment of it, and then all wait; a client that is alone never adds a row. Arrivals of a
+// Poisson process come as long as is waited.
+//
+// Threading: none. Time is what is given.
+#ifndef FOLIOT_POLICIES_FOLIOT_BATCH_WAIT_H_
+#define FOLIOT_POLICIES_FOLIOT_BATCH_WAIT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "core/ids.h"
+
+namespace foliot::foliot_policy {
+
+class BatchWait {
+ public:
+  // A batch of which `first` is the first request, which came at `arrival`, and for which `rows` wait, could start at
+  // `start`. Returns until when it waits; nullopt if it starts. REQUIRES: asked whenever rows have come.
+  std::optional<TimePoint> look(RequestId first, TimePoint arrival, size_t rows, TimePoint start, Duration delay);
+
+ private:
+  void begin(RequestId first, size_t rows, TimePoint start);
+  // From a batch that waited for the whole delay.
+  void learn(TimePoint end, Duration delay);
+  // For how long nothing has to come until nothing more is waited for.
+  Duration quiet(Duration delay) const;
+  // Whether rows come to too few waits.
+  bool in_vain() const;
+
+  // The wait for one batch, over or not.
+  std::optional<RequestId> first_;
+  TimePoint begin_;
+  TimePoint grown_;  // the last time that rows had come, or begin_
+  size_t rows_ = 0;
+  uint32_t came_ = 0;
+  bool trial_ = false;  // it waits for the whole delay
+  bool over_ = true;
+  // Of the last trials, each a part of what the one behind it counts.
+  double trials_ = 0;
+  double gained_ = 0;  // those to which rows came
+  double rows_came_ = 0;
+  double seconds_ = 0;  // from begin_ to grown_
+  TimePoint next_trial_;
+};
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_POLICIES_FOLIOT_BATCH_WAIT_H_

@@ -1,0 +1,127 @@
+#include "policies/foliot/batch_wait.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace foliot::foliot_policy {
+namespace {
+
+constexpr Duration kDelay = Duration::milliseconds(10);
+
+TimePoint at(double milliseconds) { return TimePoint() + Duration::from_seconds(milliseconds / 1e3); }
+
+class BatchWaitTest : public testing::Test {
+ protected:
+  // A batch could start at `start`, where its first request came; others follow at `gaps` in ms. Returns for how long
+  // it waits, and how many rows it then has.
+  struct Batch {
+    double waited;
+    double rows;
+  };
+  Batch run(double start, const std::vector<double>& gaps) {
+    const RequestId first(++requests_);
+    double now = start;
+    size_t rows = 1;
+    for (const double gap : gaps) {
+      const auto until = wait_.look(first, at(start), rows, at(now), kDelay);
+      if (!until) return {now - start, static_cast<double>(rows)};
+      if (*until <= at(now + gap)) return end(first, start, rows, *until);
+      now += gap;
+      ++rows;
+    }
+    const auto until = wait_.look(first, at(start), rows, at(now), kDelay);
+    return until ? end(first, start, rows, *until) : Batch{now - start, static_cast<double>(rows)};
+  }
+  // Means of so many batches, one every 12 ms, each with these gaps.
+  Batch run_often(int count, const std::vector<double>& gaps) {
+    Batch sum{};
+    for (int i = 0; i < count; ++i, now_ += 12) {
+      const Batch batch = run(now_, gaps);
+      sum.waited += batch.waited / count;
+      sum.rows += batch.rows / count;
+    }
+    return sum;
+  }
+
+  BatchWait wait_;
+
+ private:
+  Batch end(RequestId first, double start, size_t rows, TimePoint until) {
+    EXPECT_FALSE(wait_.look(first, at(start), rows, until, kDelay));
+    return {(until - at(start)).to_milliseconds(), static_cast<double>(rows)};
+  }
+
+  uint64_t requests_ = 0;
+
+ protected:
+  double now_ = 0;
+};
+
+TEST_F(BatchWaitTest, TheFirstBatchesWaitForTheDelay) {
+  const Batch batch = run_often(2, {0.1, 0.1, 0.1});
+  EXPECT_NEAR(batch.waited, 10, 1e-6);
+  EXPECT_EQ(batch.rows, 4);
+}
+
+TEST_F(BatchWaitTest, OfClientsThatWaitForTheirAnswersItAwaitsAll) {
+  const std::vector<double> gaps(7, 0.1);
+  run_often(10, gaps);
+  const Batch batch = run_often(170, gaps);  // of which ten are trials
+  EXPECT_NEAR(batch.rows, 8, 1e-9);
+  EXPECT_NEAR(batch.waited, (160 * (0.7 + 0.4) + 10 * 10) / 170, 0.1);
+}
+
+TEST_F(BatchWaitTest, AClientThatIsAloneIsWaitedForInTrialsOnly) {
+  run_often(10, {});
+  EXPECT_NEAR(run_often(170, {}).waited, 10.0 * 10 / 170, 0.1);
+}
+
+TEST_F(BatchWaitTest, AndIsNoLongerAloneOnceOthersCome) {
+  run_often(100, {});
+  run_often(40, {0.1, 0.1, 0.1, 0.1});
+  EXPECT_NEAR(run_often(100, {0.1, 0.1, 0.1, 0.1}).rows, 5, 1e-9);
+}
+
+TEST_F(BatchWaitTest, ArrivalsThatBecomeRareAreAwaitedAsBefore) {
+  run_often(100, std::vector<double>(31, 0.02));
+  run_often(100, {3, 3, 3});  // six trials
+  EXPECT_NEAR(run_often(100, {3, 3, 3}).rows, 4, 1e-9);
+}
+
+// Rows that come by chance come as long as is waited.
+TEST_F(BatchWaitTest, ArrivalsOfAPoissonProcessAreAwaitedForMostOfTheDelay) {
+  std::mt19937 random(7);
+  for (const double mean : {0.3, 1.0, 3.0}) {
+    std::exponential_distribution<double> gap(1 / mean);
+    double waited = 0;
+    for (int i = 0; i < 2000; ++i, now_ += 12) {
+      std::vector<double> gaps(100);
+      for (double& each : gaps) each = gap(random);
+      const Batch batch = run(now_, gaps);
+      if (i >= 1000) waited += batch.waited / 1000;
+    }
+    EXPECT_GT(waited, 7) << mean;
+  }
+}
+
+TEST_F(BatchWaitTest, OneBatchIsDecidedOnce) {
+  run_often(10, {0.1, 0.1, 0.1});
+  const RequestId first(1u << 20);
+  ASSERT_TRUE(wait_.look(first, at(now_), 1, at(now_), kDelay));
+  EXPECT_FALSE(wait_.look(first, at(now_), 1, at(now_ + 9), kDelay));
+  EXPECT_FALSE(wait_.look(first, at(now_), 2, at(now_ + 9.1), kDelay));  // another model went first
+}
+
+// The last one's delay is over when its device is free.
+TEST_F(BatchWaitTest, BatchesThatHadToWaitForTheDeviceTeachNothing) {
+  run_often(10, {0.1, 0.1, 0.1});
+  for (uint64_t i = 0; i < 100; ++i, now_ += 12) {
+    EXPECT_FALSE(wait_.look(RequestId(1000 + i), at(now_ - 12), 5, at(now_), kDelay));
+  }
+  EXPECT_NEAR(run_often(16, {0.1, 0.1, 0.1}).rows, 4, 1e-9);
+}
+
+}  // namespace
+}  // namespace foliot::foliot_policy
