@@ -10,6 +10,7 @@ named and left out. PyTorch is that of the tools' environment for all (tools/pyt
 
 import argparse
 import asyncio
+import gc
 import itertools
 import json
 import os
@@ -152,8 +153,11 @@ class Load:
 def measure(side, pid, rows, answers, seconds, run):
     """Goodput, processor milliseconds for each good answer, p99 in ms, and the counts."""
     load = Load(side, rows, answers)
+    gc.collect()
+    gc.disable()  # with all of PyTorch it takes a tenth of a second, in which answers would be late
     begin, used = time.monotonic(), processor_seconds(pid)
     asyncio.run(run(load))
+    gc.enable()
     # What was given up may still be computed, and is this run's.
     used, took = processor_seconds(pid) - used, max(seconds, time.monotonic() - begin)
     good = load.counts["good"]
