@@ -5,7 +5,7 @@
 namespace foliot::foliot_policy {
 namespace {
 
-// Mean gaps between rows that came. Of a Poisson process a batch is then cut short in one of fifty gaps.
+// Mean gaps between rows that came. Of a Poisson process a batch is then cut short in one of some forty gaps.
 constexpr double kQuietGaps = 4;
 // A trial waits for so many delays after the one before it.
 constexpr int64_t kTrialInterval = 20;
