@@ -23,8 +23,6 @@ CLONE_NEWNET = 0x40000000
 SO_TIMESTAMPNS = 35
 # How long after its deadline an answer is waited for, until the request counts as hanging.
 PATIENCE = 10
-# Of its deadline each request leaves so much to the way there and back.
-WAY = 0.005
 
 
 @dataclasses.dataclass
@@ -160,7 +158,7 @@ class _Load:
         body = json.dumps({
             "inputs": [{"name": self.options["input_name"], "shape": [1, len(values)], "datatype": "FP32",
                         "data": [float(value) for value in values]}],
-            "parameters": {"timeout": int((self.options["deadline_seconds"] - WAY) * 1e6)},
+            "parameters": {"timeout": int((self.options["deadline_seconds"] - self.options["way_seconds"]) * 1e6)},
         }).encode()
         return (f"POST /v2/models/{self.options['model']}/infer HTTP/1.1\r\nHost: foliot\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n").encode() + body
@@ -233,13 +231,14 @@ class HttpLoad:
     """Poisson arrivals at `address`, from its start until the block ends; then `report`.
 
     Each request is a row of `inputs`; `expected` holds one array of answers or several
-    (of versions), by row. `namespace`: the network namespace from which it is sent.
+    (of versions), by row. `way_seconds`: how much of the deadline is left to the way there
+    and back. `namespace`: the network namespace from which it is sent.
     """
 
-    def __init__(self, address, *, model, inputs, expected, rate, deadline_seconds, input_name="pixels", namespace=None,
-                 seed=1):
+    def __init__(self, address, *, model, inputs, expected, rate, deadline_seconds, way_seconds=0.005,
+                 input_name="pixels", namespace=None, seed=1):
         options = dict(address=address, model=model, inputs=inputs, expected=expected, rate=rate, input_name=input_name,
-                       deadline_seconds=deadline_seconds, namespace=namespace, seed=seed)
+                       deadline_seconds=deadline_seconds, way_seconds=way_seconds, namespace=namespace, seed=seed)
         context = multiprocessing.get_context("fork")
         self._stopping = context.Event()
         self._reports, theirs = context.Pipe(duplex=False)
