@@ -208,15 +208,16 @@ def throughput(folder, containers, arguments):
                 (repository / name / "model.toml").write_text(
                     f'[container]\npython = "{sys.executable}"\nbatch_size_max = {batch_size_max or arguments.batch_size_max}\n')
                 servers[side] = running.enter_context(Server(repository, folder / f"{name}_{batch_size_max}_{policy}.log", scheduler=policy))
+            ask = {"duration": arguments.duration, "protocol": arguments.protocol}
             for side, server in servers.items():
                 users = 2 * arguments.batch_size_max
-                most = bench(server.grpc, name, concurrency=users, duration=arguments.duration)["answered_per_second"]
+                most = bench(getattr(server, arguments.protocol), name, concurrency=users, **ask)["answered_per_second"]
                 searches[side] = Search(most)
             for seed in itertools.count(1):
                 wanting = [side for side, search in searches.items() if search.rate is not None]
                 for side in wanting:
-                    searches[side].add(bench(servers[side].grpc, name, rate=searches[side].rate, deadline=f"{SLO_MS}ms",
-                                             duration=arguments.duration, seed=seed))
+                    searches[side].add(bench(getattr(servers[side], arguments.protocol), name, rate=searches[side].rate,
+                                             deadline=f"{SLO_MS}ms", seed=seed, **ask))
                 if not wanting:
                     break
         found = {side: search.result() for side, search in searches.items()}
@@ -401,6 +402,7 @@ def main():
     parser.add_argument("--batch-size-max", type=int, default=64)
     parser.add_argument("--duration", default="3s", help="of each measurement through a server (default: 3s)")
     parser.add_argument("--calls", type=int, default=5000, help="of each measurement without a server (default: 5000)")
+    parser.add_argument("--protocol", choices=("grpc", "http"), default="grpc", help="of the throughput (default: grpc)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--kills", type=int, default=100, help="of replicas under load (default: 100)")
     parser.add_argument("--load", type=float, default=0.25, help="of the compiled model that has neighbours (default: 0.25)")
