@@ -36,12 +36,16 @@ class AdaptiveBatchingRule : public BatchingRule {
     learnt_[model.id.value()].assign(model.buckets.size(), Learnt{});
   }
 
-  // The shortest SLO holds for some hundred requests, unless one as short comes again.
+  // Follows the median of the SLOs. Not the shortest: in an overload requests have waited in their
+  // sockets, and have little of their time left, or none.
   void on_request(const QueueView& queue, const Request& request, TimePoint /*now*/) override {
     if (request.best_effort()) return;
     const Duration objective = (request.deadline - request.arrival).scaled(options_.objective_share);
+    if (objective <= Duration()) return;
     Duration& known = learnt(queue.key).objective;
-    known = known == Duration::max() ? objective : std::min(objective, known + known / 128);
+    if (known == Duration::max()) known = objective;
+    const Duration step = known / 128 + Duration::microseconds(1);
+    known = objective > known ? std::min(objective, known + step) : std::max(objective, known - step);
   }
 
   void on_exec(const Action& action, const Outcome& outcome) override {

@@ -7,9 +7,9 @@
 // shorter than the limit waits for `batch_delay` for more (delayed batching). What
 // waits is served in the order of arrival.
 //
-// As its users would set it up: the objective of an EXEC is half of the shortest
-// SLO seen of late, since a request may first have to wait for the batch before
-// its own; a model without SLOs grows to its largest batch. Limits become compiled
+// As its users would set it up: the objective of an EXEC is half of the usual
+// SLO, the median of those seen of late, since a request may first have to wait for
+// the batch before its own; a model without SLOs grows to its largest batch. Limits become compiled
 // sizes. A request that can no longer be met is refused, and one that would be
 // late in the batch at hand is passed over; Clipper answers it with a default at
 // its deadline, which is counted alike.

@@ -37,6 +37,15 @@ TEST(AdaptiveBatchingPolicyTest, BatchesGrowAsFarAsTheObjectiveAllows) {
   EXPECT_EQ(settled_batch_size(stage, stage.add_model(), Duration::milliseconds(30), 50), 1u);
 }
 
+TEST(AdaptiveBatchingPolicyTest, RequestsThatComeLateDoNotMakeBatchesSmall) {
+  PolicyStage stage([](const Cluster& cluster) { return make_adaptive_batching_policy(cluster); });
+  const ModelId model = stage.add_model();
+  EXPECT_EQ(settled_batch_size(stage, model, Duration::milliseconds(5), 50), 4u);
+  for (int i = 0; i < 20; ++i) stage.request(model, 10'000, i % 2 == 0 ? 9'990 : 10'000.1);
+  stage.plan(10'001);
+  EXPECT_EQ(settled_batch_size(stage, model, Duration::milliseconds(5), 50), 4u);
+}
+
 TEST(AdaptiveBatchingPolicyTest, WaitsForCompanyUpToTheDelay) {
   PolicyStage stage([](const Cluster& cluster) { return make_adaptive_batching_policy(cluster); });
   const ModelId a = stage.add_model();
