@@ -5,8 +5,9 @@
 namespace foliot::foliot_policy {
 namespace {
 
-// Mean gaps between rows that came. Of a Poisson process a batch is then cut short in one of some forty gaps.
-constexpr double kQuietGaps = 4;
+// Times the mean length of the gap in which an instant falls, which is twice the mean gap of a Poisson process: of
+// that a batch is then cut short in one of some forty gaps. Where rows come in groups it is the gap between groups.
+constexpr double kQuietGaps = 2;
 // A trial waits for so many delays after the one before it.
 constexpr int64_t kTrialInterval = 20;
 // What a trial counts once another one has followed.
@@ -23,7 +24,9 @@ std::optional<TimePoint> BatchWait::look(RequestId first, TimePoint arrival, siz
   if (first_ != first) begin(first, rows, start);
   if (over_) return std::nullopt;
   if (rows > rows_) {
-    came_ += static_cast<uint32_t>(rows - rows_);
+    const double gap = (start - grown_).to_seconds();
+    gaps_ += gap;
+    squares_ += gap * gap;
     grown_ = start;
   }
   rows_ = rows;
@@ -39,23 +42,23 @@ void BatchWait::begin(RequestId first, size_t rows, TimePoint start) {
   first_ = first;
   begin_ = grown_ = start;
   rows_ = rows;
-  came_ = 0;
+  gaps_ = squares_ = 0;
   trial_ = trials_ < kTrialsMin || start >= next_trial_;
   over_ = !trial_ && in_vain();
 }
 
 void BatchWait::learn(TimePoint end, Duration delay) {
-  for (double* const each : {&trials_, &gained_, &rows_came_, &seconds_}) *each *= kTrialKept;
+  for (double* const each : {&trials_, &gained_, &all_gaps_, &all_squares_}) *each *= kTrialKept;
   ++trials_;
-  gained_ += came_ > 0 ? 1 : 0;
-  rows_came_ += came_;
-  seconds_ += (grown_ - begin_).to_seconds();
+  gained_ += gaps_ > 0 ? 1 : 0;
+  all_gaps_ += gaps_;
+  all_squares_ += squares_;
   next_trial_ = end + delay * kTrialInterval;
 }
 
 Duration BatchWait::quiet(Duration delay) const {
-  if (rows_came_ == 0) return delay;
-  return std::min(delay, Duration::from_seconds(kQuietGaps * seconds_ / rows_came_));
+  if (all_gaps_ == 0) return delay;
+  return std::min(delay, Duration::from_seconds(kQuietGaps * all_squares_ / all_gaps_));
 }
 
 bool BatchWait::in_vain() const { return gained_ < kGainedMin * trials_; }

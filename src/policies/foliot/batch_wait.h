@@ -38,14 +38,16 @@ class BatchWait {
   TimePoint begin_;
   TimePoint grown_;  // the last time that rows had come, or begin_
   size_t rows_ = 0;
-  uint32_t came_ = 0;
+  // Of the gaps between rows that came: in seconds, and their squares.
+  double gaps_ = 0;
+  double squares_ = 0;
   bool trial_ = false;  // it waits for the whole delay
   bool over_ = true;
   // Of the last trials, each a part of what the one behind it counts.
   double trials_ = 0;
   double gained_ = 0;  // those to which rows came
-  double rows_came_ = 0;
-  double seconds_ = 0;  // from begin_ to grown_
+  double all_gaps_ = 0;
+  double all_squares_ = 0;
   TimePoint next_trial_;
 };
 
