@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Containers of scikit-learn, as in Figures 3.3 and 3.4 of Clipper: how long batches take in the container's process alone,
 and how many requests per second `foliot serve` answers within 20 ms with and without batching, and with a batch_delay,
-beside adaptive batching (AIMD) and quantile regression. Then what a container adds to a call, by one that returns its input; replicas (Figure 3.6),
-and what happens where one is killed; and what a busy container on a core of its own costs a compiled model on another.
+beside adaptive batching (AIMD) and quantile regression. Then what a container adds to a call, by one that returns its
+input; replicas (Figure 3.6), and what happens where one is killed; and what a busy container on a core of its own costs a
+compiled model on another.
 
 The throughput is the largest rate at which 99 % of a Poisson process are answered within the deadline in most of three
 turns. The sides are measured by turns, each at its own rates. Clients run on the same cores. The images are the digits of scikit-learn, enlarged to 28 x 28, with noise."""

@@ -41,7 +41,8 @@ TEST(AdaptiveBatchingPolicyTest, RequestsThatComeLateDoNotMakeBatchesSmall) {
   PolicyStage stage([](const Cluster& cluster) { return make_adaptive_batching_policy(cluster); });
   const ModelId model = stage.add_model();
   EXPECT_EQ(settled_batch_size(stage, model, Duration::milliseconds(5), 50), 4u);
-  for (int i = 0; i < 20; ++i) stage.request(model, 10'000, i % 2 == 0 ? 9'990 : 10'000.1);
+  for (int i = 0; i < 2000; ++i) stage.request(model, 10'000, 9'990);
+  for (int i = 0; i < 20; ++i) stage.request(model, 10'000, 10'000.1);
   stage.plan(10'001);
   EXPECT_EQ(settled_batch_size(stage, model, Duration::milliseconds(5), 50), 4u);
 }
