@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Containers of scikit-learn, as in Figures 3.3 and 3.4 of Clipper: how long batches take in the container's process alone,
-and how many requests per second `foliot serve` answers within 20 ms with and without batching, and with a batch_delay,
+and how many requests per second `foliot serve` answers within 20 ms with and without batching,
 beside adaptive batching (AIMD) and quantile regression. Then what a container adds to a call, by one that returns its
 input; replicas (Figure 3.6), and what happens where one is killed; and what a busy container on a core of its own costs a
 compiled model on another.
@@ -68,11 +68,9 @@ NO_OP = """import foliot, numpy
 def predict(batch):
     return {"y": numpy.zeros(len(batch["x"]), int)}
 """
-# What serves the batches: {side: (batch_size_max, policy, batch_delay)}; 0: what the argument says. The policies of
-# adaptive batching have a delay of 2 ms of their own.
-SIDES = {"no batching": (1, "foliot", "0ms"), "AIMD": (0, "adaptive_batching", "0ms"),
-         "quantile regression": (0, "adaptive_batching_quantile", "0ms"), "foliot": (0, "foliot", "0ms"),
-         "foliot, 2 ms": (0, "foliot", "2ms")}
+# What serves the batches: {side: (batch_size_max, policy)}; 0: what the argument says.
+SIDES = {"no batching": (1, "foliot"), "AIMD": (0, "adaptive_batching"),
+         "quantile regression": (0, "adaptive_batching_quantile"), "foliot": (0, "foliot")}
 FALL = 0.7  # from one rate that is tried to the next, until one is attained
 STEP = 1.05  # between a rate that is attained and one that is not
 LEAST_RATE = 5
@@ -204,12 +202,12 @@ def throughput(folder, containers, arguments):
     for name, path in containers.items():
         with contextlib.ExitStack() as running:
             servers, searches = {}, {}
-            for side, (batch_size_max, policy, batch_delay) in SIDES.items():
+            for side, (batch_size_max, policy) in SIDES.items():
                 # A repository of this model alone.
                 repository = folder / f"{name} {side}"
                 shutil.copytree(path.parent, repository / name)
                 (repository / name / "model.toml").write_text(
-                    f'batch_delay = "{batch_delay}"\n[container]\npython = "{sys.executable}"\n'
+                    f'[container]\npython = "{sys.executable}"\n'
                     f'batch_size_max = {batch_size_max or arguments.batch_size_max}\n')
                 servers[side] = running.enter_context(Server(repository, folder / f"{name} {side}.log", scheduler=policy))
             ask = {"duration": arguments.duration, "protocol": arguments.protocol}

@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 22, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 23, 2
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
             "disconnected", "over_share", "model_error")

@@ -229,6 +229,16 @@ void TomlReader::duration(std::string_view key, std::optional<Duration>& to) {
   known_.emplace(key);
 }
 
+void TomlReader::duration_or_auto(std::string_view key, std::optional<Duration>& to) {
+  const toml::node* node = take(key);
+  if (node == nullptr) return;
+  const std::string value = node->value_or(std::string());
+  if (value == "auto") return to.reset();
+  const Result<Duration> parsed = parse_duration(value);
+  if (!parsed.ok()) return fail_value(key, "must be a duration in quotes, e.g. \"5ms\", or \"auto\"");
+  to = *parsed;
+}
+
 void TomlReader::positive(std::string_view key, Duration& to) {
   duration(key, to);
   if (to <= Duration()) fail_value(key, "must be above 0");

@@ -64,6 +64,8 @@ class TomlReader {
   // In quotes, with a unit.
   void duration(std::string_view key, Duration& to);
   void duration(std::string_view key, std::optional<Duration>& to);
+  // Or "auto", which is nullopt.
+  void duration_or_auto(std::string_view key, std::optional<Duration>& to);
   void positive(std::string_view key, Duration& to);
   void positive(std::string_view key, std::optional<Duration>& to);
   void durations(std::string_view key, std::vector<Duration>& to);

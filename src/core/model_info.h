@@ -86,8 +86,9 @@ struct ModelInfo {
   // Where not all can be served: what one answer of this model is worth against
   // one of another. Above 0.
   double weight = 1;
-  // A batch that is not full may wait for more rows for so long, while its requests have time.
-  Duration batch_delay;
+  // A batch that is not full may wait for more rows for so long, while its requests have time. nullopt: for as
+  // long as the policy finds it worth it.
+  std::optional<Duration> batch_delay = Duration();
   // Front ends may answer a call with the prediction of an earlier one with equal inputs.
   bool cache = false;
   // What answers it are these stages: no device has it, and its one Runnable has batch sizes alone.

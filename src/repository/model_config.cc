@@ -42,7 +42,7 @@ Status read(TomlReader reader, ModelConfig& config) {
   reader.text("name", config.name);
   reader.positive("default_slo", config.default_slo);
   reader.positive("weight", config.weight);
-  reader.duration("batch_delay", config.batch_delay);
+  reader.duration_or_auto("batch_delay", config.batch_delay);
   if (config.batch_delay > kBatchDelayMax) {
     reader.fail("batch_delay", fmt::format("is at most {:g}s", kBatchDelayMax.to_seconds()));
   }

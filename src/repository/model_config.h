@@ -17,10 +17,11 @@ namespace foliot {
 inline constexpr Duration kBatchDelayMax = Duration::seconds(10);
 
 struct ModelConfig {
-  std::optional<std::string> name;           // name = "x": instead of the folder's
-  std::optional<Duration> default_slo;       // default_slo = "50ms"
-  double weight = 1;                         // weight = 2
-  Duration batch_delay;                      // batch_delay = "5ms"
+  std::optional<std::string> name;      // name = "x": instead of the folder's
+  std::optional<Duration> default_slo;  // default_slo = "50ms"
+  double weight = 1;                    // weight = 2
+  // batch_delay = "5ms"; nullopt: "auto", the default of containers
+  std::optional<Duration> batch_delay = Duration();
   bool cache = false;                        // cache = true
   CompileOptions compile;                    // batch_sizes, batch_dimension, precision, [buckets]
   std::optional<ContainerConfig> container;  // [container]; of models that are a model.py

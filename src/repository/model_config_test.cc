@@ -49,6 +49,12 @@ TEST_F(ModelConfigTest, ReadsAllKeys) {
   EXPECT_THAT(config->compile.buckets.at("sequence"), ElementsAre(32, 64));
 }
 
+TEST_F(ModelConfigTest, ABatchDelayMayBeLeftToThePolicy) {
+  const auto config = read("batch_delay = \"auto\"");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->batch_delay, std::nullopt);
+}
+
 TEST_F(ModelConfigTest, ABatchMayHaveSeveralNames) {
   const auto config = read("batch_dimension = [\"s10\", \"s86\"]");
   ASSERT_TRUE(config.ok()) << config.status().message();
@@ -129,6 +135,8 @@ TEST_F(ModelConfigTest, ErrorsNameFileLineAndKey) {
   expect_error("weight = 0", "1", "above 0, not 0");
   expect_error("batch_delay = \"11s\"", "1", "at most 10s");
   expect_error("batch_delay = \"-1ms\"", "1", "batch_delay");
+  expect_error("batch_delay = \"soon\"", "1", "\"5ms\", or \"auto\", not 'soon'");
+  expect_error("batch_delay = 5", "1", "\"5ms\", or \"auto\", not 5");
   expect_error("cache = \"yes\"", "1", "true or false, not 'yes'");
   expect_error("weight = \"two\"", "1", "must be a number, not 'two'");
   expect_error("batch_sizes = [4, 1]", "1", "ascending order, not [4, 1]");

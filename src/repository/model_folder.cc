@@ -94,11 +94,14 @@ Status read_model(const fs::path& repository, const ModelConfig& defaults, Model
   const fs::path settings = model.folder / "model.toml";
   FOLIOT_RETURN_IF_ERROR(check_inside(repository, model.folder));
   if (is_file(settings)) FOLIOT_RETURN_IF_ERROR(check_inside(repository, settings));
-  FOLIOT_ASSIGN_OR_RETURN(model.config, read_model_config(settings, defaults));
+  const Status found = find_model(model.folder, model);
+  ModelConfig unless_said = defaults;
+  if (model.is_container()) unless_said.batch_delay.reset();
+  FOLIOT_ASSIGN_OR_RETURN(model.config, read_model_config(settings, unless_said));
   const std::string name = model.config.name.value_or(model.name);
   FOLIOT_RETURN_IF_ERROR(check_name(name).with_context(model.folder.string()));
   model.name = name;
-  FOLIOT_RETURN_IF_ERROR(find_model(model.folder, model));
+  FOLIOT_RETURN_IF_ERROR(found);
   FOLIOT_RETURN_IF_ERROR(check_inside(repository, model.model));
   if (!model.config.container || model.is_container()) return Status();
   return Status::invalid_argument(

@@ -55,6 +55,7 @@ TEST_F(ModelFolderTest, FindsContainers) {
   file("a/model.toml", "[container]\nreplicas = 2");
   file("b/3/model.py");
   file("b/2/model.onnx");
+  file("b/model.toml", "batch_delay = \"3ms\"");
   file("c/model.py");
   file("c/model.onnx");
   file("d/model.onnx");
@@ -64,8 +65,10 @@ TEST_F(ModelFolderTest, FindsContainers) {
   EXPECT_TRUE(models[0].status.ok()) << models[0].status.message();
   EXPECT_TRUE(models[0].is_container());
   EXPECT_EQ(models[0].config.container->replicas, 2u);
+  EXPECT_EQ(models[0].config.batch_delay, std::nullopt) << "the policy's to choose, unless it is said";
   EXPECT_TRUE(models[1].is_container()) << "the highest version is one";
   EXPECT_EQ(models[1].version, "3");
+  EXPECT_EQ(models[1].config.batch_delay, Duration::milliseconds(3));
   EXPECT_THAT(models[2].status.message(), HasSubstr("are two models of one name"));
   EXPECT_THAT(models[3].status.message(), HasSubstr("has a table [container]"));
 }

@@ -199,6 +199,7 @@ std::string text_of(const std::filesystem::path& model, const OnnxModel& content
       "# weight = 1\n\n"
       "# For how long a batch that is not full may wait for more requests, while those in it have time: they\n"
       "# are answered later, and take less of the processor where a batch costs little more than one row.\n"
+      "# \"auto\": for as long as that is worth it.\n"
       "# batch_delay = \"0ms\"\n\n"
       "# Whether a request with the same inputs as an earlier one may be answered with its prediction.\n"
       "# cache = false\n\n"

@@ -29,7 +29,7 @@ ModelInfo model(uint32_t id = 7) {
                         {.kind = "cuda", .seed_exec = {{ns(7)}, {ns(8)}}}},
           .default_slo = ns(100),
           .weight = 2.5,
-          .batch_delay = Duration::milliseconds(5),
+          .batch_delay = ns(5),
           .cache = true};
 }
 
@@ -259,10 +259,19 @@ TEST(CodecTest, FieldsArriveWhereTheyLeft) {
   ASSERT_TRUE(decode(frame_of(bytes), models).ok());
   EXPECT_EQ(models.models[0].buckets[1].dimensions.at("sequence"), 128);
   EXPECT_EQ(models.models[0].default_slo, ns(100));
+  EXPECT_EQ(models.models[0].batch_delay, ns(5));
   EXPECT_EQ(models.models[0].inputs[0].dimension_names[0], "sequence");
   EXPECT_EQ(models.models[0].outputs[0].labels, (std::vector<std::string>{"bad", "good"}));
   EXPECT_FALSE(models.models[0].outputs[0].bound);
   EXPECT_EQ(models.models[0].outputs[1].bound, (RowBound{{4}, 100}));
+  for (const std::optional<Duration> delay : {std::optional<Duration>(), std::optional(Duration())}) {
+    ModelInfo other = model();
+    other.batch_delay = delay;
+    bytes.clear();
+    encode(Models{{other}}, bytes);
+    ASSERT_TRUE(decode(frame_of(bytes), models).ok());
+    EXPECT_EQ(models.models[0].batch_delay, delay);
+  }
   bytes.clear();
   encode(task_request(), bytes);
   Request request;
@@ -451,7 +460,7 @@ TEST(CodecTest, RefusesAModelThatCannotBe) {
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].seed_exec[1].pop_back(); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[1].pages = 0; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.weight = 0; }));
-  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_delay = Duration::nanoseconds(-1); }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_delay = Duration::nanoseconds(-2); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables.clear(); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].kind = "two words"; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].kind = "cuda"; }));

@@ -69,7 +69,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 22;
+inline constexpr uint16_t kWireVersion = 23;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"

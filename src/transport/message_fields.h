@@ -305,10 +305,21 @@ void fields(Wire& wire, Carried<Wire, Runnable>& runnable) {
        runnable.operator_ends);
 }
 
+// -1 ns: nullopt.
+template <typename Wire>
+void batch_delay_field(Wire& wire, Carried<Wire, std::optional<Duration>>& delay) {
+  constexpr Duration kNone = Duration::nanoseconds(-1);
+  Duration carried = delay.value_or(kNone);
+  wire(carried);
+  if constexpr (Wire::kReads) delay = carried == kNone ? std::nullopt : std::optional(carried);
+}
+
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, ModelInfo>& model) {
   wire(model.id, model.name, model.version, model.content, model.batching, model.inputs, model.outputs, model.buckets,
-       model.runnables, model.default_slo, model.weight, model.batch_delay, model.cache);
+       model.runnables, model.default_slo, model.weight);
+  batch_delay_field(wire, model.batch_delay);
+  wire(model.cache);
 }
 
 // What the rest of the program takes for granted.
@@ -329,7 +340,7 @@ inline bool sound(const Runnable& runnable) {
 
 inline bool sound(const ModelInfo& model) {
   constexpr size_t kBucketsMax = std::numeric_limits<uint16_t>::max();  // a BucketId counts them
-  if (model.name.empty() || !(model.weight > 0) || model.batch_delay < Duration()) return false;
+  if (model.name.empty() || !(model.weight > 0) || model.batch_delay.value_or(Duration()) < Duration()) return false;
   if (model.buckets.empty() || model.buckets.size() > kBucketsMax) return false;
   if (model.runnables.empty() || model.runnables.size() > kKindsMax) return false;
   return std::ranges::all_of(model.runnables, [&](const Runnable& runnable) {

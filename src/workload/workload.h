@@ -28,12 +28,12 @@ struct ModelGroup {
     std::string profile;  // in place of the group's; empty: the same
   };
   std::string name;
-  std::string profile;            // name in a ProfileTable
-  uint32_t count = 1;             // of copies: NAME if 1, else NAME_0, NAME_1, ...
-  std::optional<Duration> slo;    // of requests whose stream says nothing; nullopt: best effort
-  double weight = 1;              // ModelInfo::weight
-  Duration batch_delay;           // ModelInfo::batch_delay
-  std::vector<RunsOn> runs_on{};  // empty: devices of every kind
+  std::string profile;                               // name in a ProfileTable
+  uint32_t count = 1;                                // of copies: NAME if 1, else NAME_0, NAME_1, ...
+  std::optional<Duration> slo;                       // of requests whose stream says nothing; nullopt: best effort
+  double weight = 1;                                 // ModelInfo::weight
+  std::optional<Duration> batch_delay = Duration();  // ModelInfo::batch_delay
+  std::vector<RunsOn> runs_on{};                     // empty: devices of every kind
 };
 
 // A pipeline of models (core/pipeline_info.h), as far as times depend on it.

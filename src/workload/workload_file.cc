@@ -81,7 +81,7 @@ Result<ModelGroup> read_group(TomlReader& reader, const ProfileTable* profiles) 
   reader.whole("count", group.count, 1, 1'000'000);
   reader.positive("slo", group.slo);
   reader.positive("weight", group.weight);
-  reader.duration("batch_delay", group.batch_delay);
+  reader.duration_or_auto("batch_delay", group.batch_delay);
   for (TomlReader& each : reader.tables("runs_on")) {
     ModelGroup::RunsOn runs_on;
     each.text("kind", runs_on.kind);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "policies/common/test_dispatcher.h"
@@ -24,7 +25,8 @@ class PolicyStage {
   static TimePoint at(double ms) { return TimePoint() + Duration::from_milliseconds(ms); }
 
   // A model of one page and so many operators, with the next id; loaded on these devices.
-  ModelId add_model(const std::vector<uint32_t>& loaded_on = {0}, uint32_t operators = 1, Duration batch_delay = {}) {
+  ModelId add_model(const std::vector<uint32_t>& loaded_on = {0}, uint32_t operators = 1,
+                    std::optional<Duration> batch_delay = Duration()) {
     const ModelInfo& model = dispatcher_.add_model(models_++, 1, operators, batch_delay);
     policy_->on_model_added(model, at(0));
     for (const uint32_t device : loaded_on) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,7 +34,8 @@ class TestDispatcher : public Dispatcher {
   // LOAD takes 8 ms; EXEC of 1, 2 and 4 rows takes 2, 3 and 5 ms.
   void set_target(ModelId model, const ModelTarget& target) { cluster_.set_target(model, target); }
 
-  const ModelInfo& add_model(uint32_t id, uint32_t pages, uint32_t operators = 1, Duration batch_delay = {}) {
+  const ModelInfo& add_model(uint32_t id, uint32_t pages, uint32_t operators = 1,
+                             std::optional<Duration> batch_delay = Duration()) {
     auto model = std::make_shared<ModelInfo>();
     model->id = ModelId(id);
     model->batch_delay = batch_delay;

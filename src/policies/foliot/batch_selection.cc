@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "policies/foliot/worthwhile_delay.h"
+
 namespace foliot::foliot_policy {
 namespace {
 
@@ -73,12 +75,12 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, Tim
   }
   const Duration wanted = drop_what_is_too_much(start);
   if (const auto first = first_to_run(device, now, start, wanted)) {
-    const std::optional<Batch> filler = best_effort(device, start, best_effort_max);
+    const std::optional<Batch> filler = best_effort(device, now, start, best_effort_max);
     if (filler && !filler->head.offline && can_wait(device, filler->cost, start, wanted)) return taken(*filler);
     fill_up(device, batches_[*first]);
     return batches_[*first];
   }
-  const std::optional<Batch> rest = best_effort(device, start, best_effort_max);
+  const std::optional<Batch> rest = best_effort(device, now, start, best_effort_max);
   return rest ? std::optional(taken(*rest)) : std::nullopt;
 }
 
@@ -254,7 +256,7 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   if (!overloaded_) {
     const size_t rows = state.queues[batch.bucket.value()].with_deadline() - batch.first;
     const TimePoint latest = batch.latest - (wanted - batch.cost) - board_.lookahead(device);
-    if (delayed(device, {batch.model, batch.bucket}, batch.first, rows, start, latest)) return true;
+    if (delayed(device, {batch.model, batch.bucket}, batch.first, rows, now, start, latest)) return true;
   }
   const double lost = blocking_.lost(device, start + exec - now, state.slo / kTighter, now);
   if (lost < kLostMin * batch.rows) return false;
@@ -276,19 +278,32 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   return false;
 }
 
-bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t rows, TimePoint start,
+Duration BatchSelection::batch_delay(DeviceId device, QueueKey key, const RequestQueue::Entry& head,
+                                     TimePoint now) const {
+  if (const std::optional<Duration>& asked = board_.batch_delay(key.model)) return *asked;
+  if (head.deadline.is_infinite()) return Duration();
+  const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, key.model);
+  return worthwhile_delay({.sizes = sizes,
+                           .execs = execs(device, key.model, key.bucket),
+                           .rate = board_.model(key.model).rate.at(now),
+                           .time = head.deadline - head.place.arrival});
+}
+
+bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t rows, TimePoint now, TimePoint start,
                              TimePoint latest) {
   const auto [model, bucket] = key;
-  const Duration delay = board_.batch_delay(model);
+  const RequestQueue::Entry& head = board_.model(model).queues[bucket.value()][first];
+  const Duration delay = batch_delay(device, key, head, now);
   if (delay <= Duration()) return false;
   if (model.value() >= batch_waits_.size()) batch_waits_.resize(model.value() + 1);
   std::vector<BatchWait>& waits = batch_waits_[model.value()];
   if (bucket.value() >= waits.size()) waits.resize(bucket.value() + 1);
-  const RequestQueue::Entry& head = board_.model(model).queues[bucket.value()][first];
-  const auto until = waits[bucket.value()].look(head.id, head.place.arrival, rows, start, delay);
+  const auto wait = waits[bucket.value()].look(head.id, head.place.arrival, rows, now, delay);
+  // While the device has other work, more rows may come at no cost.
+  const TimePoint until = std::max(wait.value_or(now), start - board_.cluster().lookahead(device));
   const bool full = rows >= board_.cluster().batch_sizes(device, model).back();
-  if (full || !until || start >= latest) return false;
-  held_until_ = std::min({held_until_, *until, latest});
+  if (full || until <= now || start >= latest) return false;
+  held_until_ = std::min({held_until_, until, latest});
   return true;
 }
 
@@ -404,7 +419,8 @@ bool BatchSelection::best_effort_goes_before(double density, const RequestQueue:
   return std::pair(density, other.head) > std::pair(other.density, head);
 }
 
-std::optional<Batch> BatchSelection::best_effort(DeviceId device, TimePoint start, Duration several_rows_max) {
+std::optional<Batch> BatchSelection::best_effort(DeviceId device, TimePoint now, TimePoint start,
+                                                 Duration several_rows_max) {
   std::optional<Batch> best;
   if (!board_.best_effort_waits()) return best;
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
@@ -415,7 +431,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, TimePoint star
       const size_t first = queue.with_deadline();
       const size_t queued = queue.best_effort() > 0 ? queue.best_effort() : queue.offline();
       if (queue.best_effort() > 0 &&
-          delayed(device, {ModelId(id), BucketId(bucket)}, first, queued, start, TimePoint::infinite_future())) {
+          delayed(device, {ModelId(id), BucketId(bucket)}, first, queued, now, start, TimePoint::infinite_future())) {
         continue;
       }
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {

@@ -103,9 +103,12 @@ class BatchSelection {
   void begin_with_first_equal(Batch& batch) const;
   // The first of what is neither dropped nor held back, as it should be run.
   std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
-  // Whether the batch that begins at `first` of a queue, where `rows` wait, should wait for its model's batch_delay.
+  // For how long a batch that begins with `head` may wait for more rows.
+  Duration batch_delay(DeviceId device, QueueKey key, const RequestQueue::Entry& head, TimePoint now) const;
+  // Whether the batch that begins at `first` of a queue, where `rows` wait, should wait for more of them.
   // `latest`: when it has to start.
-  bool delayed(DeviceId device, QueueKey key, size_t first, size_t rows, TimePoint start, TimePoint latest);
+  bool delayed(DeviceId device, QueueKey key, size_t first, size_t rows, TimePoint now, TimePoint start,
+               TimePoint latest);
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is
   // better.
   bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
@@ -131,7 +134,7 @@ class BatchSelection {
   bool wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start, TimePoint until);
   // The densest batch of requests without a deadline; of several rows only if it
   // takes no longer than this.
-  std::optional<Batch> best_effort(DeviceId device, TimePoint start, Duration several_rows_max);
+  std::optional<Batch> best_effort(DeviceId device, TimePoint now, TimePoint start, Duration several_rows_max);
   const Batch& taken(const Batch& best_effort);
   bool best_effort_goes_before(double density, const RequestQueue::Place& head, const Batch& other) const;
   void fill_up(DeviceId device, Batch& batch) const;
@@ -143,7 +146,7 @@ class BatchSelection {
   uint32_t lane_count_ = 1;
   BlockingCost blocking_;
   std::vector<Awaited> awaited_;                     // by model
-  std::vector<std::vector<BatchWait>> batch_waits_;  // of models with a batch_delay, by model and bucket
+  std::vector<std::vector<BatchWait>> batch_waits_;  // of models whose batches may wait, by model and bucket
   TimePoint held_until_ = TimePoint::infinite_future();
   std::vector<Batch> batches_;
   std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first

@@ -73,15 +73,23 @@ TEST_F(BatchWaitTest, OfClientsThatWaitForTheirAnswersItAwaitsAll) {
   EXPECT_NEAR(batch.waited, (160 * (0.7 + 0.2) + 10 * 10) / 170, 0.1);
 }
 
+// And less and less often, down to once a second.
 TEST_F(BatchWaitTest, AClientThatIsAloneIsWaitedForInTrialsOnly) {
-  run_often(10, {});
-  EXPECT_NEAR(run_often(170, {}).waited, 10.0 * 10 / 170, 0.1);
+  run_often(200, {});
+  EXPECT_NEAR(run_often(850, {}).waited, 10.0 * 10 / 850, 0.02);
 }
 
 TEST_F(BatchWaitTest, AndIsNoLongerAloneOnceOthersCome) {
-  run_often(100, {});
-  run_often(40, {0.1, 0.1, 0.1, 0.1});
+  run_often(200, {});
+  run_often(100, {0.1, 0.1, 0.1, 0.1});
   EXPECT_NEAR(run_often(100, {0.1, 0.1, 0.1, 0.1}).rows, 5, 1e-9);
+}
+
+// Batches begin with several rows where several clients wait for a device.
+TEST_F(BatchWaitTest, WhereSeveralRowsWaitTheNextTrialComesSooner) {
+  run_often(200, {});
+  const RequestId first(1u << 20);
+  EXPECT_TRUE(wait_.look(first, at(now_), 2, at(now_), kDelay)) << "200 ms after the last one, or later";
 }
 
 TEST_F(BatchWaitTest, ArrivalsThatBecomeRareAreAwaitedAsBefore) {

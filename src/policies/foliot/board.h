@@ -58,7 +58,7 @@ class Board {
     return periods_[id.value()].next(now);
   }
   // ModelInfo's.
-  Duration batch_delay(ModelId id) const { return batch_delays_[id.value()]; }
+  const std::optional<Duration>& batch_delay(ModelId id) const { return batch_delays_[id.value()]; }
   // Models with queued requests.
   const BitSet& waiting() const { return waiting_; }
   // Models that no device holds or is loading.
@@ -219,11 +219,11 @@ class Board {
   const Cluster& cluster_;
   const Duration lookahead_min_;
   std::vector<ModelState> models_;
-  std::vector<ArrivalPeriod> periods_;    // by model
-  std::vector<Duration> batch_delays_;    // by model
-  std::vector<ExecDemand> exec_demands_;  // by device; up to the last one that ran on lanes
-  std::vector<uint8_t> widths_run_;       // by model; width_bit() of each
-  std::vector<BitSet> loaded_;            // by device
+  std::vector<ArrivalPeriod> periods_;                 // by model
+  std::vector<std::optional<Duration>> batch_delays_;  // by model
+  std::vector<ExecDemand> exec_demands_;               // by device; up to the last one that ran on lanes
+  std::vector<uint8_t> widths_run_;                    // by model; width_bit() of each
+  std::vector<BitSet> loaded_;                         // by device
   BitSet waiting_;
   BitSet absent_;
   BitSet tight_;
