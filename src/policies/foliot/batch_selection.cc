@@ -281,9 +281,7 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
 Duration BatchSelection::batch_delay(DeviceId device, QueueKey key, const RequestQueue::Entry& head,
                                      TimePoint now) const {
   if (const std::optional<Duration>& asked = board_.batch_delay(key.model)) return *asked;
-  if (head.deadline.is_infinite()) return Duration();
-  const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, key.model);
-  return worthwhile_delay({.sizes = sizes,
+  return worthwhile_delay({.sizes = board_.cluster().batch_sizes(device, key.model),
                            .execs = execs(device, key.model, key.bucket),
                            .rate = board_.model(key.model).rate.at(now),
                            .time = head.deadline - head.place.arrival});
@@ -292,15 +290,16 @@ Duration BatchSelection::batch_delay(DeviceId device, QueueKey key, const Reques
 bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t rows, TimePoint now, TimePoint start,
                              TimePoint latest) {
   const auto [model, bucket] = key;
+  const std::optional<Duration>& asked = board_.batch_delay(model);
   const RequestQueue::Entry& head = board_.model(model).queues[bucket.value()][first];
-  const Duration delay = batch_delay(device, key, head, now);
-  if (delay <= Duration()) return false;
+  if (asked == Duration() || (!asked && head.deadline.is_infinite())) return false;
   if (model.value() >= batch_waits_.size()) batch_waits_.resize(model.value() + 1);
   std::vector<BatchWait>& waits = batch_waits_[model.value()];
   if (bucket.value() >= waits.size()) waits.resize(bucket.value() + 1);
-  const auto wait = waits[bucket.value()].look(head.id, head.place.arrival, rows, now, delay);
+  BatchWait& wait = waits[bucket.value()];
+  if (!wait.is_of(head.id)) wait.begin({head.id, head.place.arrival, batch_delay(device, key, head, now)}, rows, now);
   // While the device has other work, more rows may come at no cost.
-  const TimePoint until = std::max(wait.value_or(now), start - board_.cluster().lookahead(device));
+  const TimePoint until = std::max(wait.look(rows, now).value_or(now), start - board_.cluster().lookahead(device));
   const bool full = rows >= board_.cluster().batch_sizes(device, model).back();
   if (full || until <= now || start >= latest) return false;
   held_until_ = std::min({held_until_, until, latest});

@@ -13,18 +13,24 @@ constexpr double kQuietGaps = 2;
 constexpr int64_t kTrialInterval = 20;
 constexpr uint32_t kDoublingsMax = 16;
 constexpr Duration kTrialIntervalMax = Duration::seconds(1);
-// What a trial counts once another one has followed.
-constexpr double kTrialKept = 0.7;
-// Before so many have counted, all batches are trials.
-constexpr double kTrialsMin = 1.5;
-// Where rows come to a smaller share of trials, waits are in vain.
-constexpr double kGainedMin = 0.25;
+// Before so many trials, all batches are trials.
+constexpr size_t kTrialsMin = 2;
+// Where rows come to fewer than one trial in so many, batches do not wait.
+constexpr size_t kTrialsForOne = 4;
 
 }  // namespace
 
-std::optional<TimePoint> BatchWait::look(RequestId first, TimePoint arrival, size_t rows, TimePoint now,
-                                         Duration delay) {
-  if (first_ != first) begin(first, rows, now, delay);
+void BatchWait::begin(const Batch& batch, size_t rows, TimePoint now) {
+  batch_ = batch;
+  begin_ = grown_ = now;
+  rows_ = rows;
+  if (rows > 1) in_vain_ = 0;
+  gaps_ = squares_ = 0;
+  trial_ = trial_count_ < kTrialsMin || now >= last_trial_ + trial_interval();
+  over_ = batch.delay <= Duration() || (!trial_ && !worth_it_);
+}
+
+std::optional<TimePoint> BatchWait::look(size_t rows, TimePoint now) {
   if (over_) return std::nullopt;
   if (rows > rows_) {
     const double gap = (now - grown_).to_seconds();
@@ -33,42 +39,37 @@ std::optional<TimePoint> BatchWait::look(RequestId first, TimePoint arrival, siz
     grown_ = now;
   }
   rows_ = rows;
-  const TimePoint until = trial_ ? arrival + delay : std::min(arrival + delay, grown_ + quiet(delay));
+  const TimePoint longest = batch_->arrival + batch_->delay;
+  const TimePoint until = trial_ ? longest : std::min(longest, grown_ + quiet());
   if (now < until) return until;
   over_ = true;
   // A device that was busy leaves a batch too little of its delay to learn from.
-  if (trial_ && now - begin_ >= delay / 2) learn(now);
+  if (trial_ && now - begin_ >= batch_->delay / 2) learn(now);
   return std::nullopt;
 }
 
-void BatchWait::begin(RequestId first, size_t rows, TimePoint now, Duration delay) {
-  first_ = first;
-  begin_ = grown_ = now;
-  rows_ = rows;
-  if (rows > 1) in_vain_ = 0;
-  gaps_ = squares_ = 0;
-  trial_ = trials_ < kTrialsMin || now >= last_trial_ + trial_interval(delay);
-  over_ = !trial_ && gained_ < kGainedMin * trials_;
-}
-
 void BatchWait::learn(TimePoint end) {
-  for (double* const each : {&trials_, &gained_, &all_gaps_, &all_squares_}) *each *= kTrialKept;
-  ++trials_;
-  gained_ += gaps_ > 0 ? 1 : 0;
-  all_gaps_ += gaps_;
-  all_squares_ += squares_;
-  in_vain_ = gaps_ > 0 ? 0 : std::min(in_vain_ + 1, kDoublingsMax);
   last_trial_ = end;
+  in_vain_ = gaps_ > 0 ? 0 : std::min(in_vain_ + 1, kDoublingsMax);
+  trials_[trial_count_++ % kTrialsKept] = gaps_ > 0 ? squares_ / gaps_ : 0;
+  const size_t kept = std::min(trial_count_, kTrialsKept);
+  std::array<double, kTrialsKept> gained;
+  const auto last =
+      std::copy_if(trials_.begin(), trials_.begin() + kept, gained.begin(), [](double gap) { return gap > 0; });
+  const auto count = static_cast<size_t>(last - gained.begin());
+  worth_it_ = count * kTrialsForOne >= kept;
+  // One trial in which a client was held up is not to have all others wait for it.
+  std::nth_element(gained.begin(), gained.begin() + count / 2, last);
+  gap_ = count > 0 ? gained[count / 2] : 0;
 }
 
-Duration BatchWait::trial_interval(Duration delay) const {
-  const Duration shortest = delay * kTrialInterval;
+Duration BatchWait::trial_interval() const {
+  const Duration shortest = batch_->delay * kTrialInterval;
   return std::max(shortest, std::min(kTrialIntervalMax, shortest * (int64_t{1} << in_vain_)));
 }
 
-Duration BatchWait::quiet(Duration delay) const {
-  if (all_gaps_ == 0) return delay;
-  return std::min(delay, Duration::from_seconds(kQuietGaps * all_squares_ / all_gaps_));
+Duration BatchWait::quiet() const {
+  return gap_ == 0 ? batch_->delay : std::min(batch_->delay, Duration::from_seconds(kQuietGaps * gap_));
 }
 
 }  // namespace foliot::foliot_policy

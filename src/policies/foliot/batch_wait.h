@@ -9,6 +9,7 @@
 #ifndef FOLIOT_POLICIES_FOLIOT_BATCH_WAIT_H_
 #define FOLIOT_POLICIES_FOLIOT_BATCH_WAIT_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,20 +21,28 @@ namespace foliot::foliot_policy {
 
 class BatchWait {
  public:
-  // Of a batch `first` is the first request, which came at `arrival`; `rows` wait for it. Returns until when it waits;
-  // nullopt if it need not. `delay`: the longest, above 0. REQUIRES: asked whenever rows have come.
-  std::optional<TimePoint> look(RequestId first, TimePoint arrival, size_t rows, TimePoint now, Duration delay);
+  struct Batch {
+    RequestId first;    // of its requests
+    TimePoint arrival;  // of that one
+    Duration delay;     // for how long it may wait; 0: not at all
+  };
+
+  // Whether the last batch that began has this first request.
+  bool is_of(RequestId first) const { return batch_ && batch_->first == first; }
+  void begin(const Batch& batch, size_t rows, TimePoint now);
+  // Returns until when the batch waits, which has so many rows; nullopt if it need not. REQUIRES: one began, and this
+  // is asked whenever rows have come.
+  std::optional<TimePoint> look(size_t rows, TimePoint now);
 
  private:
-  void begin(RequestId first, size_t rows, TimePoint now, Duration delay);
   // From a batch that waited for the whole delay.
   void learn(TimePoint end);
-  Duration trial_interval(Duration delay) const;
+  Duration trial_interval() const;
   // For how long nothing has to come until nothing more is waited for.
-  Duration quiet(Duration delay) const;
+  Duration quiet() const;
 
   // The wait for one batch, over or not.
-  std::optional<RequestId> first_;
+  std::optional<Batch> batch_;
   TimePoint begin_;
   TimePoint grown_;  // the last time that rows had come, or begin_
   size_t rows_ = 0;
@@ -42,13 +51,14 @@ class BatchWait {
   double squares_ = 0;
   bool trial_ = false;  // it waits for the whole delay
   bool over_ = true;
-  // Of the last trials, each a part of what the one behind it counts.
-  double trials_ = 0;
-  double gained_ = 0;  // those to which rows came
-  double all_gaps_ = 0;
-  double all_squares_ = 0;
-  uint32_t in_vain_ = 0;  // the last trials to which no rows came, and since which no batch began with several
+  // Of the last trials, the mean length in seconds of the gap in which an instant falls; 0 if no rows came.
+  static constexpr size_t kTrialsKept = 5;
+  std::array<double, kTrialsKept> trials_{};
+  size_t trial_count_ = 0;  // ever
   TimePoint last_trial_;
+  double gap_ = 0;         // the median of those to which rows came
+  bool worth_it_ = false;  // rows came to enough of them
+  uint32_t in_vain_ = 0;   // trials in a row to which none came, and since which no batch began with several
 };
 
 }  // namespace foliot::foliot_policy

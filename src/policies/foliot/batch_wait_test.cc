@@ -24,15 +24,16 @@ class BatchWaitTest : public testing::Test {
     const RequestId first(++requests_);
     double now = start;
     size_t rows = 1;
+    wait_.begin({first, at(start), kDelay}, rows, at(now));
     for (const double gap : gaps) {
-      const auto until = wait_.look(first, at(start), rows, at(now), kDelay);
+      const auto until = wait_.look(rows, at(now));
       if (!until) return {now - start, static_cast<double>(rows)};
-      if (*until <= at(now + gap)) return end(first, start, rows, *until);
+      if (*until <= at(now + gap)) return end(start, rows, *until);
       now += gap;
       ++rows;
     }
-    const auto until = wait_.look(first, at(start), rows, at(now), kDelay);
-    return until ? end(first, start, rows, *until) : Batch{now - start, static_cast<double>(rows)};
+    const auto until = wait_.look(rows, at(now));
+    return until ? end(start, rows, *until) : Batch{now - start, static_cast<double>(rows)};
   }
   // Means of so many batches, one every 12 ms, each with these gaps.
   Batch run_often(int count, const std::vector<double>& gaps) {
@@ -48,8 +49,8 @@ class BatchWaitTest : public testing::Test {
   BatchWait wait_;
 
  private:
-  Batch end(RequestId first, double start, size_t rows, TimePoint until) {
-    EXPECT_FALSE(wait_.look(first, at(start), rows, until, kDelay));
+  Batch end(double start, size_t rows, TimePoint until) {
+    EXPECT_FALSE(wait_.look(rows, until));
     return {(until - at(start)).to_milliseconds(), static_cast<double>(rows)};
   }
 
@@ -81,15 +82,15 @@ TEST_F(BatchWaitTest, AClientThatIsAloneIsWaitedForInTrialsOnly) {
 
 TEST_F(BatchWaitTest, AndIsNoLongerAloneOnceOthersCome) {
   run_often(200, {});
-  run_often(100, {0.1, 0.1, 0.1, 0.1});
+  run_often(150, {0.1, 0.1, 0.1, 0.1});
   EXPECT_NEAR(run_often(100, {0.1, 0.1, 0.1, 0.1}).rows, 5, 1e-9);
 }
 
 // Batches begin with several rows where several clients wait for a device.
 TEST_F(BatchWaitTest, WhereSeveralRowsWaitTheNextTrialComesSooner) {
   run_often(200, {});
-  const RequestId first(1u << 20);
-  EXPECT_TRUE(wait_.look(first, at(now_), 2, at(now_), kDelay)) << "200 ms after the last one, or later";
+  wait_.begin({RequestId(1u << 20), at(now_), kDelay}, 2, at(now_));
+  EXPECT_TRUE(wait_.look(2, at(now_))) << "200 ms after the last one, or later";
 }
 
 TEST_F(BatchWaitTest, ArrivalsThatBecomeRareAreAwaitedAsBefore) {
@@ -110,6 +111,15 @@ TEST_F(BatchWaitTest, RowsThatComeInGroupsAreAwaitedPastTheGapsBetweenGroups) {
   EXPECT_NEAR(run_often(100, gaps).rows, 30, 1e-9);
 }
 
+TEST_F(BatchWaitTest, OneStallOfAClientDoesNotHaveTheOthersWait) {
+  const std::vector<double> gaps(7, 0.1);
+  run_often(17 * 5, gaps);
+  std::vector<double> stall = gaps;
+  stall.back() = 8;
+  run_often(17, stall);  // one of them is a trial
+  EXPECT_LT(run_often(170, gaps).waited, 1.6);
+}
+
 // Rows that come by chance come as long as is waited.
 TEST_F(BatchWaitTest, ArrivalsOfAPoissonProcessAreAwaitedForMostOfTheDelay) {
   std::mt19937 random(7);
@@ -128,17 +138,24 @@ TEST_F(BatchWaitTest, ArrivalsOfAPoissonProcessAreAwaitedForMostOfTheDelay) {
 
 TEST_F(BatchWaitTest, OneBatchIsDecidedOnce) {
   run_often(10, {0.1, 0.1, 0.1});
-  const RequestId first(1u << 20);
-  ASSERT_TRUE(wait_.look(first, at(now_), 1, at(now_), kDelay));
-  EXPECT_FALSE(wait_.look(first, at(now_), 1, at(now_ + 9), kDelay));
-  EXPECT_FALSE(wait_.look(first, at(now_), 2, at(now_ + 9.1), kDelay));  // another model went first
+  wait_.begin({RequestId(1u << 20), at(now_), kDelay}, 1, at(now_));
+  ASSERT_TRUE(wait_.look(1, at(now_)));
+  EXPECT_FALSE(wait_.look(1, at(now_ + 9)));
+  EXPECT_FALSE(wait_.look(2, at(now_ + 9.1)));  // another model went first
+}
+
+TEST_F(BatchWaitTest, ABatchWithoutADelayDoesNotWait) {
+  wait_.begin({RequestId(1), at(0), Duration()}, 1, at(0));
+  EXPECT_TRUE(wait_.is_of(RequestId(1)));
+  EXPECT_FALSE(wait_.look(1, at(0)));
 }
 
 // The last one's delay is over when its device is free.
 TEST_F(BatchWaitTest, BatchesThatHadToWaitForTheDeviceTeachNothing) {
   run_often(10, {0.1, 0.1, 0.1});
   for (uint64_t i = 0; i < 100; ++i, now_ += 12) {
-    EXPECT_FALSE(wait_.look(RequestId(1000 + i), at(now_ - 12), 5, at(now_), kDelay));
+    wait_.begin({RequestId(1000 + i), at(now_ - 12), kDelay}, 5, at(now_));
+    EXPECT_FALSE(wait_.look(5, at(now_)));
   }
   EXPECT_NEAR(run_often(16, {0.1, 0.1, 0.1}).rows, 4, 1e-9);
 }
