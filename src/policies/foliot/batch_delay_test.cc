@@ -52,38 +52,45 @@ TEST_F(BatchDelayTest, OthersNeedNotWait) {
   EXPECT_EQ(actions[0].model, other);
 }
 
-// They are known already, and nothing is free earlier.
 TEST_F(BatchDelayTest, WhileTheDeviceIsBusyABatchWaitsLonger) {
   for (int i = 0; i < 4; ++i) stage_.request(a_, 0, 50);
-  EXPECT_THAT(sent(0), testing::ElementsAre(4));  // until 5
+  const std::vector<Action> first = stage_.plan(0);
+  ASSERT_EQ(first.size(), 1u);
   stage_.request(a_, 0, 50);
   EXPECT_THAT(sent(4.9), testing::IsEmpty()) << "though the device is free within a millisecond";
-  stage_.request(a_, 4.9, 54.9);
-  EXPECT_THAT(sent(5), testing::ElementsAre(2));
+  stage_.request(a_, 5.5, 55.5);
+  EXPECT_THAT(sent(5.5), testing::IsEmpty()) << "its outcome is late";
+  stage_.finish(first[0], 6, Duration::milliseconds(6));
+  EXPECT_THAT(sent(6), testing::ElementsAre(2));
 }
 
 TEST_F(BatchDelayTest, WhereTheModelSaysNothingItFollowsFromWhatABatchSaves) {
   const ModelId b = stage_.add_model({0}, 1, std::nullopt);
-  stage_.request(b, 0, 40);
-  EXPECT_THAT(sent(0), testing::ElementsAre(1)) << "nothing is known of how often requests come";
-  const auto run = [&](double when) {
-    for (const Action& action : stage_.plan(when)) stage_.finish(action, when + 3, Duration::milliseconds(3));
+  double now = 0;
+  const auto run = [&] {
+    const std::vector<Action> actions = stage_.plan(now);
+    for (const Action& action : actions) stage_.finish(action, now + 3, Duration::milliseconds(3));
+    return actions.size();
   };
-  double now = 4;
-  for (; now < 2000; now += 4) {
+  stage_.request(b, 0, 40);
+  EXPECT_EQ(run(), 1u) << "nothing is known of how often requests come";
+  for (now = 4; now < 2000; now += 4) {
     stage_.request(b, now, now + 40);
-    run(now);
+    run();
   }
-  run(now + 5);  // what waits
-  now += 12;
-  stage_.request(b, now, now + 40);
-  EXPECT_THAT(sent(now), testing::IsEmpty());
-  EXPECT_THAT(sent(now + 4.9), testing::IsEmpty());
-  const std::vector<Action> actions = stage_.plan(now + 5);
-  ASSERT_EQ(actions.size(), 1u) << "after an eighth of its time";
-  stage_.finish(actions[0], now + 7, Duration::milliseconds(2));
-  stage_.request(b, now + 10, -1);
-  EXPECT_THAT(sent(now + 10), testing::ElementsAre(1)) << "of no deadline there is no part";
+  now += 5;  // until nothing waits
+  run();
+  now += 7;
+  const double arrival = now;
+  stage_.request(b, arrival, arrival + 40);
+  EXPECT_EQ(run(), 0u);
+  now = arrival + 4.9;
+  EXPECT_EQ(run(), 0u);
+  now = arrival + 5;
+  EXPECT_EQ(run(), 1u) << "after an eighth of its time";
+  now = arrival + 10;
+  stage_.request(b, now, -1);
+  EXPECT_EQ(run(), 1u) << "of no deadline there is no part";
 }
 
 TEST_F(BatchDelayTest, RequestsWithoutADeadlineWaitToo) {

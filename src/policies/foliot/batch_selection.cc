@@ -44,6 +44,8 @@ constexpr int64_t kTighter = 2;
 constexpr Duration kLateCommitment = Duration::microseconds(250);
 // Of more models that wait on a device, the requests of so many are cut into batches.
 constexpr uint32_t kModelsCutMax = 32;
+// What waits for an outcome that is overdue is looked at again after so long.
+constexpr Duration kOverdueLook = Duration::microseconds(250);
 // Stands in for a rate of zero.
 constexpr double kGapRateMin = 1e-3;
 
@@ -99,6 +101,12 @@ std::optional<Batch> BatchSelection::next_after(const Batch& chosen, DeviceId de
   begin_with_first_equal(found);
   fill_up(device, found);
   return found;
+}
+
+void BatchSelection::on_answered(QueueKey key, TimePoint now) {
+  if (key.model.value() >= batch_waits_.size()) return;
+  std::vector<BatchWait>& waits = batch_waits_[key.model.value()];
+  if (key.bucket.value() < waits.size()) waits[key.bucket.value()].answered(now);
 }
 
 // ---- Batches ----
@@ -298,8 +306,12 @@ bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t
   if (bucket.value() >= waits.size()) waits.resize(bucket.value() + 1);
   BatchWait& wait = waits[bucket.value()];
   if (!wait.is_of(head.id)) wait.begin({head.id, head.place.arrival, batch_delay(device, key, head, now)}, rows, now);
-  // While the device has other work, more rows may come at no cost.
-  const TimePoint until = std::max(wait.look(rows, now).value_or(now), start - board_.cluster().lookahead(device));
+  // While the device has other work, more rows may come at no cost; and clients that it answers may ask again, of which
+  // this learns when the outcome comes.
+  const bool busy = board_.cluster().device(device).infers_outstanding() > 0;
+  const TimePoint commit =
+      busy && wait.waits() ? std::max(start, now + kOverdueLook) : start - board_.cluster().lookahead(device);
+  const TimePoint until = std::max(wait.look(rows, now).value_or(now), commit);
   const bool full = rows >= board_.cluster().batch_sizes(device, model).back();
   if (full || until <= now || start >= latest) return false;
   held_until_ = std::min({held_until_, until, latest});

@@ -62,6 +62,8 @@ class BatchSelection {
   // Of the last choice, after its batch was sent: the batch of another queue that could be run behind it, on the same
   // lanes.
   std::optional<Batch> next_after(const Batch& chosen, DeviceId device, TimePoint start) const;
+  // Requests of the queue were answered.
+  void on_answered(QueueKey key, TimePoint now);
   // When to choose again for the device that choose() was last asked for, since a batch was
   // held back; infinite if none was.
   TimePoint held_until() const { return held_until_; }

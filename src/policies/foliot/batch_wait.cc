@@ -8,6 +8,9 @@ namespace {
 // Times the mean length of the gap in which an instant falls, which is twice the mean gap of a Poisson process: of
 // that a batch is then cut short in one of some forty gaps. Where rows come in groups it is the gap between groups.
 constexpr double kQuietGaps = 2;
+// Clients that were just answered are awaited for so many times what they took of late, a mean of about so many times.
+constexpr int64_t kReturns = 2;
+constexpr int64_t kReturnsKept = 5;
 // A trial waits for so many delays after the one before it; for twice as many after each that was in vain, up to so
 // long.
 constexpr int64_t kTrialInterval = 20;
@@ -22,12 +25,26 @@ constexpr size_t kTrialsForOne = 4;
 
 void BatchWait::begin(const Batch& batch, size_t rows, TimePoint now) {
   batch_ = batch;
+  note_return(batch.arrival);
   begin_ = grown_ = now;
   rows_ = rows;
   if (rows > 1) in_vain_ = 0;
   gaps_ = squares_ = 0;
-  trial_ = trial_count_ < kTrialsMin || now >= last_trial_ + trial_interval();
-  over_ = batch.delay <= Duration() || (!trial_ && !worth_it_);
+  trial_ = trial_count_ < kTrialsMin || promising_ || now >= last_trial_ + trial_interval();
+  waits_ = batch.delay > Duration() && (trial_ || worth_it_);
+  over_ = !waits_;
+}
+
+void BatchWait::answered(TimePoint now) {
+  answered_ = now;
+  returned_ = false;
+  if (waits_ && !trial_) over_ = false;
+}
+
+void BatchWait::note_return(TimePoint arrival) {
+  if (returned_ || arrival < answered_) return;
+  returned_ = true;
+  return_ += (std::min(arrival - answered_, batch_->delay) - return_) / kReturnsKept;
 }
 
 std::optional<TimePoint> BatchWait::look(size_t rows, TimePoint now) {
@@ -37,10 +54,12 @@ std::optional<TimePoint> BatchWait::look(size_t rows, TimePoint now) {
     gaps_ += gap;
     squares_ += gap * gap;
     grown_ = now;
+    note_return(now);
   }
   rows_ = rows;
   const TimePoint longest = batch_->arrival + batch_->delay;
-  const TimePoint until = trial_ ? longest : std::min(longest, grown_ + quiet());
+  const TimePoint returned = begin_ < answered_ ? answered_ + std::max(quiet(), return_ * kReturns) : begin_;
+  const TimePoint until = trial_ ? longest : std::min(longest, std::max(grown_ + quiet(), returned));
   if (now < until) return until;
   over_ = true;
   // A device that was busy leaves a batch too little of its delay to learn from.
@@ -58,6 +77,7 @@ void BatchWait::learn(TimePoint end) {
       std::copy_if(trials_.begin(), trials_.begin() + kept, gained.begin(), [](double gap) { return gap > 0; });
   const auto count = static_cast<size_t>(last - gained.begin());
   worth_it_ = count * kTrialsForOne >= kept;
+  promising_ = gaps_ > 0 && !worth_it_;
   // One trial in which a client was held up is not to have all others wait for it.
   std::nth_element(gained.begin(), gained.begin() + count / 2, last);
   gap_ = count > 0 ? gained[count / 2] : 0;

@@ -2,8 +2,9 @@
 //
 // A batch waits no longer than its delay, and no longer than more rows are likely to come. How far apart they come it
 // learns from trials, batches that wait for the whole delay: a twentieth of the time, and less often where no rows came
-// to the last ones. Clients that each wait for their answer send again within a moment of it, and then all wait; a
-// client that is alone never adds a row. Arrivals of a Poisson process come as long as is waited.
+// to the last ones. Clients that each wait for their answer send again within a moment of it, and then all wait: so
+// that they do not fall into groups which are answered by turns, a batch also waits for those that were answered last.
+// A client that is alone never adds a row. Arrivals of a Poisson process come as long as is waited.
 //
 // Threading: none. Time is what is given.
 #ifndef FOLIOT_POLICIES_FOLIOT_BATCH_WAIT_H_
@@ -30,6 +31,10 @@ class BatchWait {
   // Whether the last batch that began has this first request.
   bool is_of(RequestId first) const { return batch_ && batch_->first == first; }
   void begin(const Batch& batch, size_t rows, TimePoint now);
+  // Whether that batch waits at all, or did.
+  bool waits() const { return waits_; }
+  // Other requests of the queue were answered: their clients may ask again.
+  void answered(TimePoint now);
   // Returns until when the batch waits, which has so many rows; nullopt if it need not. REQUIRES: one began, and this
   // is asked whenever rows have come.
   std::optional<TimePoint> look(size_t rows, TimePoint now);
@@ -40,6 +45,8 @@ class BatchWait {
   Duration trial_interval() const;
   // For how long nothing has to come until nothing more is waited for.
   Duration quiet() const;
+  // A row came at `arrival`.
+  void note_return(TimePoint arrival);
 
   // The wait for one batch, over or not.
   std::optional<Batch> batch_;
@@ -50,15 +57,20 @@ class BatchWait {
   double gaps_ = 0;
   double squares_ = 0;
   bool trial_ = false;  // it waits for the whole delay
+  bool waits_ = false;  // it waits at all
   bool over_ = true;
   // Of the last trials, the mean length in seconds of the gap in which an instant falls; 0 if no rows came.
   static constexpr size_t kTrialsKept = 5;
   std::array<double, kTrialsKept> trials_{};
   size_t trial_count_ = 0;  // ever
   TimePoint last_trial_;
-  double gap_ = 0;         // the median of those to which rows came
-  bool worth_it_ = false;  // rows came to enough of them
-  uint32_t in_vain_ = 0;   // trials in a row to which none came, and since which no batch began with several
+  double gap_ = 0;          // the median of those to which rows came
+  bool worth_it_ = false;   // rows came to enough of them
+  bool promising_ = false;  // not yet, but to the last one: the next batch is another
+  TimePoint answered_;
+  bool returned_ = true;  // a row has come since
+  Duration return_;       // from an answer to the next row: a mean of the last ones
+  uint32_t in_vain_ = 0;  // trials in a row to which none came, and since which no batch began with several
 };
 
 }  // namespace foliot::foliot_policy

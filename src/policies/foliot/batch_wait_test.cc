@@ -86,6 +86,14 @@ TEST_F(BatchWaitTest, AndIsNoLongerAloneOnceOthersCome) {
   EXPECT_NEAR(run_often(100, {0.1, 0.1, 0.1, 0.1}).rows, 5, 1e-9);
 }
 
+TEST_F(BatchWaitTest, OnceRowsComeToATrialTheNextOneFollowsAtOnce) {
+  run_often(200, {});
+  int batches = 0;
+  while (run_often(1, {0.1, 0.1}).rows < 3) ++batches;
+  EXPECT_LE(batches, 1000 / 12 + 1) << "a second after the last trial";
+  EXPECT_NEAR(run_often(20, {0.1, 0.1}).rows, 3, 1e-9) << "another trial, and from then on all";
+}
+
 // Batches begin with several rows where several clients wait for a device.
 TEST_F(BatchWaitTest, WhereSeveralRowsWaitTheNextTrialComesSooner) {
   run_often(200, {});
@@ -134,6 +142,31 @@ TEST_F(BatchWaitTest, ArrivalsOfAPoissonProcessAreAwaitedForMostOfTheDelay) {
     }
     EXPECT_GT(waited, 7) << mean;
   }
+}
+
+// Else each half of them would wait while the other half is served.
+TEST_F(BatchWaitTest, ClientsThatWereJustAnsweredAreAwaited) {
+  run_often(17 * 5, {0.1, 0.1, 0.1});
+  wait_.begin({RequestId(1u << 20), at(now_), kDelay}, 1, at(now_));
+  ASSERT_TRUE(wait_.look(2, at(now_ + 0.1)));
+  EXPECT_FALSE(wait_.look(2, at(now_ + 1))) << "though its device may be busy";
+  wait_.answered(at(now_ + 5));
+  ASSERT_TRUE(wait_.look(2, at(now_ + 5)));
+  EXPECT_NEAR((*wait_.look(2, at(now_ + 5)) - at(now_)).to_milliseconds(), 5.2, 1e-4);
+  wait_.answered(at(now_ + 9.9));
+  EXPECT_EQ(wait_.look(2, at(now_ + 9.9)), at(now_) + kDelay) << "for no longer than the delay";
+}
+
+TEST_F(BatchWaitTest, ForAsLongAsTheyTookOfLate) {
+  run_often(17 * 5, {0.1, 0.1, 0.1});
+  for (int i = 0; i < 40; ++i, now_ += 12) {
+    wait_.answered(at(now_ - 1.5));
+    run(now_, {0.1, 0.1, 0.1});
+  }
+  wait_.begin({RequestId(1u << 20), at(now_), kDelay}, 3, at(now_));
+  wait_.answered(at(now_ + 2));
+  ASSERT_TRUE(wait_.look(3, at(now_ + 2)));
+  EXPECT_NEAR((*wait_.look(3, at(now_ + 2)) - at(now_)).to_milliseconds(), 2 + 2 * 1.5, 0.01);
 }
 
 TEST_F(BatchWaitTest, OneBatchIsDecidedOnce) {

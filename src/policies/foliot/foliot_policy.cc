@@ -74,6 +74,7 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
     case ActionType::kInfer:
       busy_.emplace(cluster_.device(action.device).lane_available(now) - board_.lookahead(action.device), device);
       board_.exec_over(action.device, action.model, action.lanes.count);
+      selection_.on_answered({action.model, action.bucket}, now);
       break;
     case ActionType::kLoad:
       loads_.on_load_over(action.device, now);
