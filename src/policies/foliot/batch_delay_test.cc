@@ -64,6 +64,15 @@ TEST_F(BatchDelayTest, WhileTheDeviceIsBusyABatchWaitsLonger) {
   EXPECT_THAT(sent(6), testing::ElementsAre(2));
 }
 
+TEST_F(BatchDelayTest, OnlyItsOwnModelsAnswersAreAwaited) {
+  const ModelId other = stage_.add_model();
+  stage_.request(other, 0, 50);
+  ASSERT_EQ(sent(0).size(), 1u);  // until 2, and its outcome is late
+  stage_.request(a_, 0, 50);
+  EXPECT_THAT(sent(4.9), testing::IsEmpty());
+  EXPECT_THAT(sent(5), testing::ElementsAre(1));
+}
+
 TEST_F(BatchDelayTest, WhereTheModelSaysNothingItFollowsFromWhatABatchSaves) {
   const ModelId b = stage_.add_model({0}, 1, std::nullopt);
   double now = 0;

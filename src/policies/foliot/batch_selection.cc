@@ -103,10 +103,18 @@ std::optional<Batch> BatchSelection::next_after(const Batch& chosen, DeviceId de
   return found;
 }
 
-void BatchSelection::on_answered(QueueKey key, TimePoint now) {
-  if (key.model.value() >= batch_waits_.size()) return;
+void BatchSelection::on_sent(QueueKey key, DeviceId device) {
+  if (BatchWait* const wait = find_wait(key)) wait->sent(device);
+}
+
+void BatchSelection::on_answered(QueueKey key, DeviceId device, TimePoint now) {
+  if (BatchWait* const wait = find_wait(key)) wait->answered(device, now);
+}
+
+BatchWait* BatchSelection::find_wait(QueueKey key) {
+  if (key.model.value() >= batch_waits_.size()) return nullptr;
   std::vector<BatchWait>& waits = batch_waits_[key.model.value()];
-  if (key.bucket.value() < waits.size()) waits[key.bucket.value()].answered(now);
+  return key.bucket.value() < waits.size() ? &waits[key.bucket.value()] : nullptr;
 }
 
 // ---- Batches ----
@@ -308,9 +316,10 @@ bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t
   if (!wait.is_of(head.id)) wait.begin({head.id, head.place.arrival, batch_delay(device, key, head, now)}, rows, now);
   // While the device has other work, more rows may come at no cost; and clients that it answers may ask again, of which
   // this learns when the outcome comes.
-  const bool busy = board_.cluster().device(device).infers_outstanding() > 0;
+  const DeviceModel& facts = board_.cluster().device(device);
+  const bool answers = wait.computes_on(device) && facts.infers_outstanding(model) > 0 && facts.lane_count() == 1;
   const TimePoint commit =
-      busy && wait.waits() ? std::max(start, now + kOverdueLook) : start - board_.cluster().lookahead(device);
+      answers && wait.waits() ? std::max(start, now + kOverdueLook) : start - board_.cluster().lookahead(device);
   const TimePoint until = std::max(wait.look(rows, now).value_or(now), commit);
   const bool full = rows >= board_.cluster().batch_sizes(device, model).back();
   if (full || until <= now || start >= latest) return false;

@@ -62,8 +62,9 @@ class BatchSelection {
   // Of the last choice, after its batch was sent: the batch of another queue that could be run behind it, on the same
   // lanes.
   std::optional<Batch> next_after(const Batch& chosen, DeviceId device, TimePoint start) const;
-  // Requests of the queue were answered.
-  void on_answered(QueueKey key, TimePoint now);
+  // A batch of the queue was sent to a device, or is over there.
+  void on_sent(QueueKey key, DeviceId device);
+  void on_answered(QueueKey key, DeviceId device, TimePoint now);
   // When to choose again for the device that choose() was last asked for, since a batch was
   // held back; infinite if none was.
   TimePoint held_until() const { return held_until_; }
@@ -105,6 +106,8 @@ class BatchSelection {
   void begin_with_first_equal(Batch& batch) const;
   // The first of what is neither dropped nor held back, as it should be run.
   std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
+  // nullptr: no batch of the queue could wait so far.
+  BatchWait* find_wait(QueueKey key);
   // For how long a batch that begins with `head` may wait for more rows.
   Duration batch_delay(DeviceId device, QueueKey key, const RequestQueue::Entry& head, TimePoint now) const;
   // Whether the batch that begins at `first` of a queue, where `rows` wait, should wait for more of them.

@@ -35,7 +35,8 @@ void BatchWait::begin(const Batch& batch, size_t rows, TimePoint now) {
   over_ = !waits_;
 }
 
-void BatchWait::answered(TimePoint now) {
+void BatchWait::answered(DeviceId device, TimePoint now) {
+  if (computes_on_ == device) computes_on_.reset();
   answered_ = now;
   returned_ = false;
   if (waits_ && !trial_) over_ = false;

@@ -33,8 +33,11 @@ class BatchWait {
   void begin(const Batch& batch, size_t rows, TimePoint now);
   // Whether that batch waits at all, or did.
   bool waits() const { return waits_; }
-  // Other requests of the queue were answered: their clients may ask again.
-  void answered(TimePoint now);
+  // Whether the last batch that was sent is on this device, and not over.
+  bool computes_on(DeviceId device) const { return computes_on_ == device; }
+  void sent(DeviceId device) { computes_on_ = device; }
+  // A batch is over: its clients may ask again.
+  void answered(DeviceId device, TimePoint now);
   // Returns until when the batch waits, which has so many rows; nullopt if it need not. REQUIRES: one began, and this
   // is asked whenever rows have come.
   std::optional<TimePoint> look(size_t rows, TimePoint now);
@@ -67,6 +70,7 @@ class BatchWait {
   double gap_ = 0;          // the median of those to which rows came
   bool worth_it_ = false;   // rows came to enough of them
   bool promising_ = false;  // not yet, but to the last one: the next batch is another
+  std::optional<DeviceId> computes_on_;
   TimePoint answered_;
   bool returned_ = true;  // a row has come since
   Duration return_;       // from an answer to the next row: a mean of the last ones

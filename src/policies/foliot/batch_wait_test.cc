@@ -150,21 +150,21 @@ TEST_F(BatchWaitTest, ClientsThatWereJustAnsweredAreAwaited) {
   wait_.begin({RequestId(1u << 20), at(now_), kDelay}, 1, at(now_));
   ASSERT_TRUE(wait_.look(2, at(now_ + 0.1)));
   EXPECT_FALSE(wait_.look(2, at(now_ + 1))) << "though its device may be busy";
-  wait_.answered(at(now_ + 5));
+  wait_.answered(DeviceId(0), at(now_ + 5));
   ASSERT_TRUE(wait_.look(2, at(now_ + 5)));
   EXPECT_NEAR((*wait_.look(2, at(now_ + 5)) - at(now_)).to_milliseconds(), 5.2, 1e-4);
-  wait_.answered(at(now_ + 9.9));
+  wait_.answered(DeviceId(0), at(now_ + 9.9));
   EXPECT_EQ(wait_.look(2, at(now_ + 9.9)), at(now_) + kDelay) << "for no longer than the delay";
 }
 
 TEST_F(BatchWaitTest, ForAsLongAsTheyTookOfLate) {
   run_often(17 * 5, {0.1, 0.1, 0.1});
   for (int i = 0; i < 40; ++i, now_ += 12) {
-    wait_.answered(at(now_ - 1.5));
+    wait_.answered(DeviceId(0), at(now_ - 1.5));
     run(now_, {0.1, 0.1, 0.1});
   }
   wait_.begin({RequestId(1u << 20), at(now_), kDelay}, 3, at(now_));
-  wait_.answered(at(now_ + 2));
+  wait_.answered(DeviceId(0), at(now_ + 2));
   ASSERT_TRUE(wait_.look(3, at(now_ + 2)));
   EXPECT_NEAR((*wait_.look(3, at(now_ + 2)) - at(now_)).to_milliseconds(), 2 + 2 * 1.5, 0.01);
 }

@@ -74,7 +74,7 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
     case ActionType::kInfer:
       busy_.emplace(cluster_.device(action.device).lane_available(now) - board_.lookahead(action.device), device);
       board_.exec_over(action.device, action.model, action.lanes.count);
-      selection_.on_answered({action.model, action.bucket}, now);
+      selection_.on_answered({action.model, action.bucket}, action.device, now);
       break;
     case ActionType::kLoad:
       loads_.on_load_over(action.device, now);
@@ -323,6 +323,7 @@ bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes,
               : dispatcher.infer(device, batch.model, batch.bucket, batch_size, lanes, requests, window);
   if (verdict != Verdict::kAccepted) return false;
   board_.erase(batch.model, batch.bucket, batch.first, batch.rows);
+  if (!divided) selection_.on_sent({batch.model, batch.bucket}, device);
   if (cluster_.device(device).lane_count() > 1) {
     board_.exec_sent(device, batch.model, batch.bucket, batch.batch_index, batch.rows, now);
   }
