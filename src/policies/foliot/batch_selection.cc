@@ -103,8 +103,8 @@ std::optional<Batch> BatchSelection::next_after(const Batch& chosen, DeviceId de
   return found;
 }
 
-void BatchSelection::on_sent(QueueKey key, DeviceId device) {
-  if (BatchWait* const wait = find_wait(key)) wait->sent(device);
+void BatchSelection::on_sent(const Batch& batch, DeviceId device) {
+  if (BatchWait* const wait = find_wait({batch.model, batch.bucket})) wait->sent(device, batch.rows);
 }
 
 void BatchSelection::on_answered(QueueKey key, DeviceId device, TimePoint now) {

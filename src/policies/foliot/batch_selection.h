@@ -63,7 +63,7 @@ class BatchSelection {
   // lanes.
   std::optional<Batch> next_after(const Batch& chosen, DeviceId device, TimePoint start) const;
   // A batch of the queue was sent to a device, or is over there.
-  void on_sent(QueueKey key, DeviceId device);
+  void on_sent(const Batch& batch, DeviceId device);
   void on_answered(QueueKey key, DeviceId device, TimePoint now);
   // When to choose again for the device that choose() was last asked for, since a batch was
   // held back; infinite if none was.

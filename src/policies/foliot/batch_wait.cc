@@ -11,8 +11,10 @@ constexpr double kQuietGaps = 2;
 // Clients that were just answered are awaited for so many times what they took of late, a mean of about so many times.
 constexpr int64_t kReturns = 2;
 constexpr int64_t kReturnsKept = 5;
-// A trial waits for so many delays after the one before it; for twice as many after each that was in vain, up to so
-// long.
+// A batch with fewer rows than such a part of the last one's waits for its whole delay.
+constexpr double kRowsAgain = 0.75;
+// A trial waits for so many delays after the one before it; for twice as many after each that shows once more that
+// waits are in vain, up to so long.
 constexpr int64_t kTrialInterval = 20;
 constexpr uint32_t kDoublingsMax = 16;
 constexpr Duration kTrialIntervalMax = Duration::seconds(1);
@@ -30,9 +32,14 @@ void BatchWait::begin(const Batch& batch, size_t rows, TimePoint now) {
   rows_ = rows;
   if (rows > 1) in_vain_ = 0;
   gaps_ = squares_ = 0;
-  trial_ = trial_count_ < kTrialsMin || promising_ || now >= last_trial_ + trial_interval();
+  trial_ = trial_count_ < kTrialsMin || doubtful_ || now >= last_trial_ + trial_interval();
   waits_ = batch.delay > Duration() && (trial_ || worth_it_);
   over_ = !waits_;
+}
+
+void BatchWait::sent(DeviceId device, size_t rows) {
+  computes_on_ = device;
+  sent_rows_ = rows;
 }
 
 void BatchWait::answered(DeviceId device, TimePoint now) {
@@ -60,7 +67,8 @@ std::optional<TimePoint> BatchWait::look(size_t rows, TimePoint now) {
   rows_ = rows;
   const TimePoint longest = batch_->arrival + batch_->delay;
   const TimePoint returned = begin_ < answered_ ? answered_ + std::max(quiet(), return_ * kReturns) : begin_;
-  const TimePoint until = trial_ ? longest : std::min(longest, std::max(grown_ + quiet(), returned));
+  const bool few = static_cast<double>(rows) < kRowsAgain * static_cast<double>(sent_rows_);
+  const TimePoint until = trial_ || few ? longest : std::min(longest, std::max(grown_ + quiet(), returned));
   if (now < until) return until;
   over_ = true;
   // A device that was busy leaves a batch too little of its delay to learn from.
@@ -70,7 +78,6 @@ std::optional<TimePoint> BatchWait::look(size_t rows, TimePoint now) {
 
 void BatchWait::learn(TimePoint end) {
   last_trial_ = end;
-  in_vain_ = gaps_ > 0 ? 0 : std::min(in_vain_ + 1, kDoublingsMax);
   trials_[trial_count_++ % kTrialsKept] = gaps_ > 0 ? squares_ / gaps_ : 0;
   const size_t kept = std::min(trial_count_, kTrialsKept);
   std::array<double, kTrialsKept> gained;
@@ -78,7 +85,8 @@ void BatchWait::learn(TimePoint end) {
       std::copy_if(trials_.begin(), trials_.begin() + kept, gained.begin(), [](double gap) { return gap > 0; });
   const auto count = static_cast<size_t>(last - gained.begin());
   worth_it_ = count * kTrialsForOne >= kept;
-  promising_ = gaps_ > 0 && !worth_it_;
+  doubtful_ = worth_it_ != (gaps_ > 0);
+  in_vain_ = worth_it_ || doubtful_ ? 0 : std::min(in_vain_ + 1, kDoublingsMax);
   // One trial in which a client was held up is not to have all others wait for it.
   std::nth_element(gained.begin(), gained.begin() + count / 2, last);
   gap_ = count > 0 ? gained[count / 2] : 0;

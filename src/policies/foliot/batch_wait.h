@@ -3,8 +3,9 @@
 // A batch waits no longer than its delay, and no longer than more rows are likely to come. How far apart they come it
 // learns from trials, batches that wait for the whole delay: a twentieth of the time, and less often where no rows came
 // to the last ones. Clients that each wait for their answer send again within a moment of it, and then all wait: so
-// that they do not fall into groups which are answered by turns, a batch also waits for those that were answered last.
-// A client that is alone never adds a row. Arrivals of a Poisson process come as long as is waited.
+// that they do not fall into groups which are answered by turns, a batch also waits for those that were answered last,
+// and for most of the rows that the last one had. A client that is alone never adds a row. Arrivals of a Poisson
+// process come as long as is waited.
 //
 // Threading: none. Time is what is given.
 #ifndef FOLIOT_POLICIES_FOLIOT_BATCH_WAIT_H_
@@ -35,7 +36,7 @@ class BatchWait {
   bool waits() const { return waits_; }
   // Whether the last batch that was sent is on this device, and not over.
   bool computes_on(DeviceId device) const { return computes_on_ == device; }
-  void sent(DeviceId device) { computes_on_ = device; }
+  void sent(DeviceId device, size_t rows);
   // A batch is over: its clients may ask again.
   void answered(DeviceId device, TimePoint now);
   // Returns until when the batch waits, which has so many rows; nullopt if it need not. REQUIRES: one began, and this
@@ -67,14 +68,16 @@ class BatchWait {
   std::array<double, kTrialsKept> trials_{};
   size_t trial_count_ = 0;  // ever
   TimePoint last_trial_;
-  double gap_ = 0;          // the median of those to which rows came
-  bool worth_it_ = false;   // rows came to enough of them
-  bool promising_ = false;  // not yet, but to the last one: the next batch is another
+  double gap_ = 0;         // the median of those to which rows came
+  bool worth_it_ = false;  // rows came to enough of them
+  bool doubtful_ = false;  // the last one says otherwise: the next batch is another
   std::optional<DeviceId> computes_on_;
+  size_t sent_rows_ = 0;  // of the last batch that was sent
   TimePoint answered_;
   bool returned_ = true;  // a row has come since
   Duration return_;       // from an answer to the next row: a mean of the last ones
-  uint32_t in_vain_ = 0;  // trials in a row to which none came, and since which no batch began with several
+  // Trials that have confirmed that it is not worth it, since a batch began with several rows.
+  uint32_t in_vain_ = 0;
 };
 
 }  // namespace foliot::foliot_policy

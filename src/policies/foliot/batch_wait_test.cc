@@ -86,6 +86,11 @@ TEST_F(BatchWaitTest, AndIsNoLongerAloneOnceOthersCome) {
   EXPECT_NEAR(run_often(100, {0.1, 0.1, 0.1, 0.1}).rows, 5, 1e-9);
 }
 
+TEST_F(BatchWaitTest, AClientThatIsLeftAloneWaitsForAFewTrials) {
+  run_often(100, {0.1, 0.1, 0.1});
+  EXPECT_LT(run_often(100, {}).waited, (20 * 0.2 + 8 * 10) / 100.0);
+}
+
 TEST_F(BatchWaitTest, OnceRowsComeToATrialTheNextOneFollowsAtOnce) {
   run_often(200, {});
   int batches = 0;
@@ -167,6 +172,19 @@ TEST_F(BatchWaitTest, ForAsLongAsTheyTookOfLate) {
   wait_.answered(DeviceId(0), at(now_ + 2));
   ASSERT_TRUE(wait_.look(3, at(now_ + 2)));
   EXPECT_NEAR((*wait_.look(3, at(now_ + 2)) - at(now_)).to_milliseconds(), 2 + 2 * 1.5, 0.01);
+}
+
+// As where a client of many connections pauses between them.
+TEST_F(BatchWaitTest, MostOfTheRowsOfTheLastBatchAreAwaited) {
+  run_often(17 * 5, {0.1, 0.1, 0.1});
+  wait_.sent(DeviceId(0), 8);
+  EXPECT_EQ(run(now_, {0.1, 0.1, 0.1, 0.1, 5, 0.1, 0.1}).rows, 8);
+  wait_.sent(DeviceId(0), 8);
+  EXPECT_EQ(run(now_ + 12, {0.1, 0.1, 0.1, 0.1, 0.1, 5, 0.1}).rows, 6) << "and not all";
+  wait_.sent(DeviceId(0), 6);
+  EXPECT_NEAR(run(now_ + 24, {0.1, 0.1, 0.1}).waited, 10, 1e-4) << "for no longer than the delay";
+  wait_.sent(DeviceId(0), 4);
+  EXPECT_LT(run(now_ + 36, {0.1, 0.1, 0.1}).waited, 1);
 }
 
 TEST_F(BatchWaitTest, OneBatchIsDecidedOnce) {

@@ -323,7 +323,7 @@ bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes,
               : dispatcher.infer(device, batch.model, batch.bucket, batch_size, lanes, requests, window);
   if (verdict != Verdict::kAccepted) return false;
   board_.erase(batch.model, batch.bucket, batch.first, batch.rows);
-  if (!divided) selection_.on_sent({batch.model, batch.bucket}, device);
+  if (!divided) selection_.on_sent(batch, device);
   if (cluster_.device(device).lane_count() > 1) {
     board_.exec_sent(device, batch.model, batch.bucket, batch.batch_index, batch.rows, now);
   }
