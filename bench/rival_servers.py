@@ -13,7 +13,6 @@ sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import say  # noqa: E402
 
 DEADLINE = 0.1
-BATCH_MS = 5  # how long rivals wait for a batch to fill; Foliot does not
 
 MOSEC = """
 import numpy
@@ -104,23 +103,23 @@ def plain_body(row):
 
 class Side:
     """One server of the model while it runs: its address, and the processes that belong to it. `model` is the folder that
-    the model was written into, `delay_ms` the batch_delay of Foliot where it has one."""
+    the model was written into, `wait_ms` for how long a rival waits for a batch to fill. Foliot finds that itself."""
 
     path, body = "/predict", staticmethod(plain_body)
 
-    def __init__(self, name, model, folder, batch_size_max, delay_ms):
+    def __init__(self, name, model, folder, batch_size_max, wait_ms):
         self.name = name
         self.model = model
         self.folder = folder
         self.batch_size_max = batch_size_max
-        self.delay_ms = delay_ms
+        self.wait_ms = wait_ms
         self.port, self.grpc_port, self.metrics_port = free_ports(3)
         self.process = None
 
     def write_code(self, folder, name):
         """The model, and the server's code for it."""
         shutil.copytree(self.model, folder)
-        text = self.code.format(batch=self.batch_size_max, wait_ms=BATCH_MS, deadline_ms=int(1000 * DEADLINE), port=self.port,
+        text = self.code.format(batch=self.batch_size_max, wait_ms=self.wait_ms, deadline_ms=int(1000 * DEADLINE), port=self.port,
                                 grpc_port=self.grpc_port, metrics_port=self.metrics_port)
         (folder / name).write_text(text)
 
@@ -187,14 +186,11 @@ class PyTriton(Side):
 class Foliot(Side):
     code, path, body = FOLIOT, KSERVE, staticmethod(kserve_body)
 
-    def settings(self):
-        return ""
-
     def start(self):
         repository = self.folder / "models"
         self.write_code(repository / "digits/1", "model.py")
         (repository / "digits/model.toml").write_text(
-            f'default_slo = "{int(1000 * DEADLINE)}ms"\n{self.settings()}[container]\npython = "{sys.executable}"\n')
+            f'default_slo = "{int(1000 * DEADLINE)}ms"\n[container]\npython = "{sys.executable}"\n')
         self.server = Server(repository, self.folder / "console").start()
         self.port = self.server.http_port
         return self.server.process.pid
@@ -203,14 +199,7 @@ class Foliot(Side):
         self.server.stop()
 
 
-class DelayedFoliot(Foliot):
-    """It waits for a batch to fill."""
-
-    def settings(self):
-        return f'batch_delay = "{self.delay_ms}ms"\n'
-
-
-SIDES = {"foliot": Foliot, "foliot_delayed": DelayedFoliot, "mosec": Mosec, "litserve": LitServe, "bentoml": BentoMl,
+SIDES = {"foliot": Foliot, "mosec": Mosec, "litserve": LitServe, "bentoml": BentoMl,
          "pytriton": PyTriton}
 
 

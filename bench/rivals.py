@@ -11,7 +11,6 @@ named and left out. PyTorch is that of the tools' environment for all (tools/pyt
 import argparse
 import asyncio
 import gc
-import itertools
 import json
 import os
 import pathlib
@@ -24,7 +23,7 @@ import time
 import aiohttp
 import numpy as np
 from rival_models import MODELS
-from rival_servers import BATCH_MS, DEADLINE, SIDES, Foliot, install
+from rival_servers import DEADLINE, SIDES, install
 
 from foliot_tools.server import ROOT
 
@@ -224,16 +223,17 @@ def print_results(results, sides):
             print(f"| {load} | {name} | {median(runs, 'goodput'):.0f} | {median(runs, 'cpu_ms'):.3f} | "
                   f"{median(runs, 'p99_ms'):.1f} | {counts} |")
     print("\nGoodput and processor time of Foliot relative to each rival, the least and the most over all loads\n")
-    own = [name for name in sides if issubclass(SIDES[name], Foliot)]
-    for foliot, name in itertools.product(own, [name for name in sides if name not in own]):
-        both = [(by_side[foliot], by_side[name]) for by_side in results.values() if name in by_side and foliot in by_side]
+    for name in sides:
+        if name == "foliot":
+            continue
+        both = [(by_side["foliot"], by_side[name]) for by_side in results.values() if name in by_side and "foliot" in by_side]
         answered = [(ours, its) for ours, its in both if median(its, "goodput") > 0]
         goodput, cpu = ([median(ours, key) / median(its, key) for ours, its in answered] for key in ("goodput", "cpu_ms"))
         if not answered:
-            print(f"- {foliot} beside {name}: that answered nothing in time")
+            print(f"- beside {name}: that answered nothing in time")
             continue
         silent = f"; that answered nothing in time at {len(both) - len(answered)} loads" if len(answered) < len(both) else ""
-        print(f"- {foliot} beside {name}: goodput {min(goodput):.2f} to {max(goodput):.2f}, CPU {min(cpu):.2f} to {max(cpu):.2f}{silent}")
+        print(f"- beside {name}: goodput {min(goodput):.2f} to {max(goodput):.2f}, CPU {min(cpu):.2f} to {max(cpu):.2f}{silent}")
 
 
 def main():
@@ -244,8 +244,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=10, help="of each load in each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch-size-max", type=int, default=64, help="of all sides")
-    parser.add_argument("--delay-ms", type=int, default=10, help="batch_delay of the side foliot_delayed; rivals wait for "
-                        f"{BATCH_MS} ms (default: 10: its p99 is then about theirs)")
+    parser.add_argument("--wait-ms", type=int, default=5, help="for how long rivals wait for a batch to fill (default: 5)")
     parser.add_argument("--capacity", type=float, help="requests per second that 1x means; default: what the first side "
                         "of the first round answers 8 clients, rivals first")
     parser.add_argument("--quick", action="store_true", help="one round of 1 second: to see that it works")
@@ -253,7 +252,7 @@ def main():
     if arguments.quick:
         arguments.seconds, arguments.rounds = 1, 1
     wanted = [name for name in SIDES if name in arguments.sides.split(",") or name == "foliot"]
-    left_out = {name: why for name in wanted if not issubclass(SIDES[name], Foliot) and (why := install(name)) is not None}
+    left_out = {name: why for name in wanted if name != "foliot" and (why := install(name)) is not None}
     sides = [name for name in wanted if name not in left_out]
     results, capacity = Results(), arguments.capacity
     with tempfile.TemporaryDirectory(prefix="foliot-rivals-") as folder:
@@ -267,7 +266,7 @@ def main():
                 say(f"round {round_number + 1} of {arguments.rounds}: {name}")
                 try:
                     side = SIDES[name](name, model, round_folder / name, arguments.batch_size_max,
-                                       arguments.delay_ms)
+                                       arguments.wait_ms)
                     capacity = run_side(side, rows, answers, arguments, capacity, round_number, results)
                 except RuntimeError as error:
                     left_out[name] = str(error)
