@@ -7,7 +7,7 @@ namespace {
 
 // So much of their requests' time in all is spent to save as much of a device's.
 constexpr double kPrice = 15;
-// No request waits for a larger part of its time than one in so many.
+// No request waits for a larger part of the time that it can spare than one in so many.
 constexpr int64_t kTimeParts = 8;
 // Nor for longer, however late its deadline is.
 constexpr Duration kDelayMax = Duration::milliseconds(20);
@@ -26,8 +26,10 @@ double fixed_part(const DelayedBatch& batch) {
 Duration worthwhile_delay(const DelayedBatch& batch) {
   if (batch.sizes.size() < 2 || batch.rate <= 0) return Duration();
   const double seconds = 2 * (kPrice * fixed_part(batch) - 1 / batch.rate);
-  const Duration longest = std::min(kDelayMax, batch.time / kTimeParts);
-  return seconds <= 0 ? Duration() : std::min(longest, Duration::from_seconds(seconds));
+  // It may find a batch before it, and its own takes as long.
+  const Duration spare = batch.time - batch.execs.back() * 2;
+  const Duration longest = std::min(kDelayMax, spare / kTimeParts);
+  return seconds <= 0 ? Duration() : std::max(Duration(), std::min(longest, Duration::from_seconds(seconds)));
 }
 
 }  // namespace foliot::foliot_policy

@@ -4,7 +4,8 @@
 //
 // Each row that joins a batch saves what a batch takes whatever its size: the fixed part of its EXEC. For that it has
 // all requests of the batch wait. A delay is worth it as long as each millisecond of the device that it saves costs the
-// requests no more than some milliseconds together, and each of them a small part of the time that it has.
+// requests no more than some milliseconds together, and each of them a small part of the time that two of its model's
+// largest batches leave it.
 #ifndef FOLIOT_POLICIES_FOLIOT_WORTHWHILE_DELAY_H_
 #define FOLIOT_POLICIES_FOLIOT_WORTHWHILE_DELAY_H_
 
