@@ -315,7 +315,7 @@ bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t
   BatchWait& wait = waits[bucket.value()];
   if (!wait.is_of(head.id)) wait.begin({head.id, head.place.arrival, batch_delay(device, key, head, now)}, rows, now);
   // While the device has other work, more rows may come at no cost; and clients that it answers may ask again, of which
-  // this learns when the outcome comes.
+  // this learns when the outcome comes. An offline batch that is unfinished, and so outstanding, is not awaited.
   const DeviceModel& facts = board_.cluster().device(device);
   const bool answers = wait.computes_on(device) && facts.infers_outstanding(model) > 0 && facts.lane_count() == 1;
   const TimePoint commit =
