@@ -314,8 +314,8 @@ bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t
   if (bucket.value() >= waits.size()) waits.resize(bucket.value() + 1);
   BatchWait& wait = waits[bucket.value()];
   if (!wait.is_of(head.id)) wait.begin({head.id, head.place.arrival, batch_delay(device, key, head, now)}, rows, now);
-  // While the device has other work, more rows may come at no cost; and clients that it answers may ask again, of which
-  // this learns when the outcome comes. An offline batch that is unfinished, and so outstanding, is not awaited.
+  // While the device computes, rows may join at no cost. Clients that its outcome answers may ask again, so that is
+  // awaited; the outcome of an offline batch, which may be unfinished for long, is not.
   const DeviceModel& facts = board_.cluster().device(device);
   const bool answers = wait.computes_on(device) && facts.infers_outstanding(model) > 0 && facts.lane_count() == 1;
   const TimePoint commit =

@@ -16,8 +16,8 @@
 // until its rows have waited for a larger share of their time than that of them it makes
 // late, or a size is full that makes the fewest late for each row.
 //
-// A batch that is not full waits for as long as its model's batch_delay lets it and rows come (batch_wait.h), while it
-// has time and not more waits than can be met.
+// A batch that is not full waits for as long as its model's batch_delay, or worthwhile_delay(), lets it and rows come
+// (batch_wait.h), while it has time and not more waits than can be met.
 //
 // Requests without a deadline fill batches that have room, and run by themselves
 // where nothing with a deadline has to wait for them longer than it can: it is met

@@ -195,6 +195,17 @@ TEST_F(BatchWaitTest, OneBatchIsDecidedOnce) {
   EXPECT_FALSE(wait_.look(2, at(now_ + 9.1)));  // another model went first
 }
 
+TEST_F(BatchWaitTest, TheLastBatchIsOverOnceItsOwnDeviceHasAnswered) {
+  wait_.begin({RequestId(1), at(0), kDelay}, 1, at(0));
+  EXPECT_FALSE(wait_.computes_on(DeviceId(0)));
+  wait_.sent(DeviceId(0), 1);
+  wait_.answered(DeviceId(1), at(1));
+  EXPECT_TRUE(wait_.computes_on(DeviceId(0)));
+  EXPECT_FALSE(wait_.computes_on(DeviceId(1)));
+  wait_.answered(DeviceId(0), at(2));
+  EXPECT_FALSE(wait_.computes_on(DeviceId(0)));
+}
+
 TEST_F(BatchWaitTest, ABatchWithoutADelayDoesNotWait) {
   wait_.begin({RequestId(1), at(0), Duration()}, 1, at(0));
   EXPECT_TRUE(wait_.is_of(RequestId(1)));
