@@ -5,8 +5,8 @@ beside adaptive batching (AIMD) and quantile regression. Then what a container a
 input; replicas (Figure 3.6), and what happens where one is killed; and what a busy container on a core of its own costs a
 compiled model on another.
 
-The throughput is the largest rate at which 99 % of a Poisson process are answered within the deadline in most of three
-turns. The sides are measured by turns, each at its own rates. Clients run on the same cores. The images are the digits of scikit-learn, enlarged to 28 x 28, with noise."""
+The throughput is the largest rate at which 99 % of a Poisson process are answered within the deadline in most turns. The
+sides are measured by turns, each at its own rates, and when the one before is idle again. Clients run on the same cores. The images are the digits of scikit-learn, enlarged to 28 x 28, with noise."""
 
 import argparse
 import contextlib
@@ -71,13 +71,14 @@ def predict(batch):
 # What serves the batches: {side: (batch_size_max, policy)}; 0: what the argument says.
 SIDES = {"no batching": (1, "foliot"), "AIMD": (0, "adaptive_batching"),
          "quantile regression": (0, "adaptive_batching_quantile"), "foliot": (0, "foliot")}
-FALL = 0.7  # from one rate that is tried to the next, until one is attained
-STEP = 1.05  # between a rate that is attained and one that is not
+FIRST_STEP = 1.4  # from the rate of one turn to the next
+STEP = 1.03  # the last
+TURNS = 16  # at the last step
+PARTS = 4  # of them, by which the error is found: one rate is near the next
 LEAST_RATE = 5
 ATTAINED = 0.99
 QUICK_MODELS = ("linear_svm", "no_op")
 KILL_SECONDS = 1.5  # between two; a replica is back before
-TURNS = 3  # of each rate, of which most count: one stall of the machine is not the server's
 
 
 def images(count):
@@ -157,47 +158,42 @@ def profiles(containers, arguments):
         print(f"| {name} | {cells} | {one:.0f} | {most:.0f} | {most / one:.1f} |", flush=True)
 
 
-class Search:
-    """For the largest rate that is attained, to STEP: of a falling series of rates, and then between two of it. `rate` is
-    the next one to measure, None when it is found."""
+class Staircase:
+    """For the largest rate that is attained in most turns: each turn is at a higher rate after one that is attained, and at
+    a lower one after one that is not, by a step that halves whenever that turns, to STEP. From then on TURNS rates count.
+    `rate` is the next one to measure, None when there are as many."""
 
     def __init__(self, first_rate):
         self.rate = first_rate
-        self.attained = self.missed = None
-        self.reports = []
+        self.step = FIRST_STEP
+        self.was_attained = False
+        self.rates, self.latencies = [], []
 
     def add(self, report):
         """Of one turn at this rate."""
-        self.reports.append(report)
-        good = [report for report in self.reports if report["attainment"] >= ATTAINED]
-        bad = len(self.reports) - len(good)
-        if max(len(good), bad) <= TURNS // 2:
-            return
-        if len(good) > bad:
-            self.attained, self.found = self.rate, good[-1]
-        else:
-            self.missed = self.rate
-        self.reports = []
-        self.rate = self.next_rate()
-
-    def next_rate(self):
-        if self.attained is None:
-            lower = self.missed * FALL
-            return lower if lower >= LEAST_RATE else None
-        if self.missed is None:
-            return self.attained / FALL
-        return math.sqrt(self.missed * self.attained) if self.missed > STEP * self.attained else None
+        attained = report["attainment"] >= ATTAINED
+        if attained != self.was_attained:
+            self.step = max(STEP, math.sqrt(self.step))
+        self.was_attained = attained
+        if self.step == STEP:
+            self.rates.append(self.rate)
+        if attained:
+            self.latencies.append(report["latency_milliseconds"]["p99"])
+        self.rate *= self.step if attained else 1 / self.step
+        if len(self.rates) == TURNS or self.rate < LEAST_RATE:
+            self.rate = None
 
     def result(self):
-        """(rate, p99 in ms); (0, nan) if none was attained."""
-        if self.attained is None:
-            return 0, float("nan")
-        return self.found["goodput_per_second"], self.found["latency_milliseconds"]["p99"]
+        """(rate, its standard error, p99 in ms); (0, 0, nan) if none was attained."""
+        if len(self.rates) < TURNS:
+            return 0, 0, float("nan")
+        parts = np.mean(np.reshape(self.rates, (PARTS, -1)), axis=1)
+        return np.mean(parts), np.std(parts, ddof=1) / math.sqrt(PARTS), np.median(self.latencies)
 
 
 def throughput(folder, containers, arguments):
     """Figure 3.4, through the server."""
-    print(f"\nRequests per second of which 99 % are answered within {SLO_MS} ms (p99 in ms), and the gain over no batching\n")
+    print(f"\nRequests per second of which 99 % are answered within {SLO_MS} ms (± standard error; p99 in ms), and the gain over no batching\n")
     print(f"| model | {' | '.join(SIDES)} | gain of foliot |\n|---|{'---|' * (len(SIDES) + 1)}")
     for name, path in containers.items():
         with contextlib.ExitStack() as running:
@@ -214,17 +210,19 @@ def throughput(folder, containers, arguments):
             for side, server in servers.items():
                 users = 2 * arguments.batch_size_max
                 most = bench(getattr(server, arguments.protocol), name, concurrency=users, **ask)["answered_per_second"]
-                searches[side] = Search(most)
+                server.wait_until_idle()
+                searches[side] = Staircase(most)
             for seed in itertools.count(1):
                 wanting = [side for side, search in searches.items() if search.rate is not None]
                 for side in wanting:
                     searches[side].add(bench(getattr(servers[side], arguments.protocol), name, rate=searches[side].rate,
                                              deadline=f"{SLO_MS}ms", seed=seed, **ask))
+                    servers[side].wait_until_idle()
                 if not wanting:
                     break
         found = {side: search.result() for side, search in searches.items()}
-        say(f"{name}: " + ", ".join(f"{side} {rate:.0f}/s" for side, (rate, _) in found.items()))
-        cells = " | ".join(f"{rate:.0f} ({p99:.1f})" for rate, p99 in found.values())
+        say(f"{name}: " + ", ".join(f"{side} {rate:.0f}/s" for side, (rate, _, _) in found.items()))
+        cells = " | ".join(f"{rate:.0f} ± {error:.0f} ({p99:.1f})" for rate, error, p99 in found.values())
         gain = found["foliot"][0] / found["no batching"][0] if found["no batching"][0] else float("nan")
         print(f"| {name} | {cells} | {gain:.1f} |", flush=True)
 

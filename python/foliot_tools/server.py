@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import pathlib
 import random
@@ -131,6 +132,21 @@ class Server:
         """Resident memory of the server now."""
         pages = int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def processor_seconds(self):
+        """Used by the server so far, without its children."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def wait_until_idle(self, timeout=30):
+        """Returns once the server hardly uses the processor: what a client left behind is over."""
+        seconds = [-math.inf]
+
+        def idle():
+            seconds.append(self.processor_seconds())
+            return seconds[-1] - seconds[-2] < 0.015
+
+        eventually(idle, timeout, lambda: "the server is still busy", interval_seconds=0.1)
 
     def get(self, path):
         """(status, decoded JSON or None) of an HTTP GET."""

@@ -1,4 +1,5 @@
 // foliot: one binary, a command each.
+#include <absl/synchronization/mutex.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   if (foliot::is_container_launch(argc, argv)) return foliot::launch_container();
   foliot::set_startup_environment(argc, argv);
   foliot::keep_heap_memory();
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   foliot::handle_yield_signal();
   foliot::handle_bus_errors();
   if (foliot::is_confined_compile(argc, argv)) return foliot::confined_compile(argc, argv);

@@ -6,6 +6,8 @@
 #include <future>
 #include <string>
 
+#include "platform/held_wakes.h"
+
 namespace foliot {
 
 grpc::Status to_grpc(const CallError& error) { return {static_cast<grpc::StatusCode>(error.grpc_code), error.message}; }
@@ -55,9 +57,18 @@ GrpcCalls::GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now,
       })) {}
 
 void GrpcCalls::run() {
+  const gpr_timespec now = gpr_time_0(GPR_CLOCK_MONOTONIC);  // long past: it does not wait
+  HeldWakes wakes;
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) static_cast<GrpcEvent*>(tag)->happen(ok);
+  while (queue_->Next(&tag, &ok)) {
+    int handled = 0;
+    do {
+      static_cast<GrpcEvent*>(tag)->happen(ok);
+    } while (++handled < HeldWakes::kEventsMax &&
+             queue_->AsyncNext(&tag, &ok, now) == grpc::CompletionQueue::GOT_EVENT);
+    wakes.release();
+  }
   all_.clear();
 }
 

@@ -2,7 +2,8 @@
 // that parts that send to each other in a circle can be made one after another.
 //
 // Events of one poster stay in order. Posting allocates nothing (unless moving an Event
-// does) and makes a system call only when the loop is asleep.
+// does) and makes a system call only when the loop is asleep, and then later where the
+// poster holds its wake-ups (held_wakes.h).
 //
 // Threading: post() from any thread, at any time: what comes before the loop starts is
 // handled when it does. The rest belongs to the loop.
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "platform/held_wakes.h"
 #include "platform/mpsc_ring.h"
 #include "platform/parker.h"
 
@@ -47,7 +49,7 @@ class EventInbox {
 
  private:
   bool wake() {
-    parker_.unpark();
+    HeldWakes::unpark(parker_);
     return true;
   }
 

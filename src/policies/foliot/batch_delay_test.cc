@@ -81,22 +81,22 @@ TEST_F(BatchDelayTest, WhereTheModelSaysNothingItFollowsFromWhatABatchSaves) {
     for (const Action& action : actions) stage_.finish(action, now + 3, Duration::milliseconds(3));
     return actions.size();
   };
-  stage_.request(b, 0, 50);
+  stage_.request(b, 0, 40);
   EXPECT_EQ(run(), 1u) << "nothing is known of how often requests come";
   for (now = 4; now < 2000; now += 4) {
-    stage_.request(b, now, now + 50);
+    stage_.request(b, now, now + 40);
     run();
   }
   now += 5;  // until nothing waits
   run();
   now += 7;
   const double arrival = now;
-  stage_.request(b, arrival, arrival + 50);
+  stage_.request(b, arrival, arrival + 40);
   EXPECT_EQ(run(), 0u);
   now = arrival + 4.9;
   EXPECT_EQ(run(), 0u);
   now = arrival + 5;
-  EXPECT_EQ(run(), 1u) << "after an eighth of what 50 ms leave beside two batches of 5";
+  EXPECT_EQ(run(), 1u) << "after a sixth of what 40 ms leave beside two batches of 5";
   now = arrival + 10;
   stage_.request(b, now, -1);
   EXPECT_EQ(run(), 1u) << "of no deadline there is no part";

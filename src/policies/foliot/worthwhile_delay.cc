@@ -8,7 +8,7 @@ namespace {
 // So much of their requests' time in all is spent to save as much of a device's.
 constexpr double kPrice = 15;
 // No request waits for a larger part of the time that it can spare than one in so many.
-constexpr int64_t kTimeParts = 8;
+constexpr int64_t kTimeParts = 6;
 // Nor for longer, however late its deadline is.
 constexpr Duration kDelayMax = Duration::milliseconds(20);
 

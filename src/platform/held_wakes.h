@@ -1,0 +1,36 @@
+// HeldWakes: what its thread posts to event loops wakes none of them until release(), which wakes each that sleeps
+// once. For a thread that handles events in bursts: each wake-up costs a system call, and a turn of the loop.
+//
+// Threading: of one thread, that makes it and destroys it; one at a time on a thread. What was posted to outlives the
+// next release().
+#ifndef FOLIOT_PLATFORM_HELD_WAKES_H_
+#define FOLIOT_PLATFORM_HELD_WAKES_H_
+
+namespace foliot {
+
+class Parker;
+
+class HeldWakes {
+ public:
+  // Its thread should release after so many events, though more may be at hand: what was posted first waits for all.
+  static constexpr int kEventsMax = 16;
+
+  HeldWakes();
+  ~HeldWakes();  // releases
+  HeldWakes(const HeldWakes&) = delete;
+  HeldWakes& operator=(const HeldWakes&) = delete;
+
+  // REQUIRES: it is called before its thread waits for anything.
+  void release();
+
+  // Unparks at once, unless the calling thread holds its wake-ups.
+  static void unpark(Parker& parker);
+
+ private:
+  // One: a thread that serves clients posts to one loop. What it posts to others wakes them at once.
+  Parker* held_ = nullptr;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLATFORM_HELD_WAKES_H_
