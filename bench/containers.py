@@ -74,7 +74,7 @@ SIDES = {"no batching": (1, "foliot"), "AIMD": (0, "adaptive_batching"),
 FIRST_STEP = 1.4  # from the rate of one turn to the next
 STEP = 1.03  # the last
 TURNS = 16  # at the last step
-PARTS = 4  # of them, by which the error is found: one rate is near the next
+PARTS = 4  # of them, by which the error is found; since one rate is near the next it is 0.6 of the true one (simulated)
 LEAST_RATE = 5
 ATTAINED = 0.99
 QUICK_MODELS = ("linear_svm", "no_op")
@@ -160,22 +160,24 @@ def profiles(containers, arguments):
 
 class Staircase:
     """For the largest rate that is attained in most turns: each turn is at a higher rate after one that is attained, and at
-    a lower one after one that is not, by a step that halves whenever that turns, to STEP. From then on TURNS rates count.
-    `rate` is the next one to measure, None when there are as many."""
+    a lower one after one that is not, by a step that halves at each reversal, to STEP. TURNS rates count from the first
+    reversal at that step. `rate` is the next one to measure, None when there are as many."""
 
     def __init__(self, first_rate):
         self.rate = first_rate
         self.step = FIRST_STEP
         self.was_attained = False
+        self.counts = False
         self.rates, self.latencies = [], []
 
     def add(self, report):
         """Of one turn at this rate."""
         attained = report["attainment"] >= ATTAINED
         if attained != self.was_attained:
+            self.counts = self.counts or self.step == STEP
             self.step = max(STEP, math.sqrt(self.step))
         self.was_attained = attained
-        if self.step == STEP:
+        if self.counts:
             self.rates.append(self.rate)
         if attained:
             self.latencies.append(report["latency_milliseconds"]["p99"])

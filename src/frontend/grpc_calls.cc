@@ -6,7 +6,7 @@
 #include <future>
 #include <string>
 
-#include "platform/held_wakes.h"
+#include "base/held_wakes.h"
 
 namespace foliot {
 

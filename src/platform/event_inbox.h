@@ -3,7 +3,7 @@
 //
 // Events of one poster stay in order. Posting allocates nothing (unless moving an Event
 // does) and makes a system call only when the loop is asleep, and then later where the
-// poster holds its wake-ups (held_wakes.h).
+// poster holds its wake-ups (base/held_wakes.h).
 //
 // Threading: post() from any thread, at any time: what comes before the loop starts is
 // handled when it does. The rest belongs to the loop.
@@ -13,23 +13,23 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/held_wakes.h"
 #include "base/time.h"
-#include "platform/held_wakes.h"
 #include "platform/mpsc_ring.h"
 #include "platform/parker.h"
 
 namespace foliot {
 
 template <typename Event>
-class EventInbox {
+class EventInbox final : private Sleeper {
  public:
   // In events; rounded up to a power of two.
   explicit EventInbox(size_t capacity = 4096) : events_(capacity) {}
 
   // False if the inbox is full or closed, and the event is then not moved from; after
   // true it will be handled.
-  bool post(Event&& event) { return events_.push(std::move(event)) && wake(); }
-  bool post(const Event& event) { return events_.push(event) && wake(); }
+  bool post(Event&& event) { return events_.push(std::move(event)) && woken(); }
+  bool post(const Event& event) { return events_.push(event) && woken(); }
 
   // Takes no more events.
   void close() {
@@ -48,10 +48,11 @@ class EventInbox {
   void wait_until(TimePoint wake_at, Duration spin) { parker_.park_until(wake_at, spin); }
 
  private:
-  bool wake() {
-    HeldWakes::unpark(parker_);
+  bool woken() {
+    HeldWakes::wake(*this);
     return true;
   }
+  void wake() override { parker_.unpark(); }
 
   MpscRing<Event> events_;
   Parker parker_;

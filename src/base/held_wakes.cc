@@ -1,9 +1,8 @@
-#include "platform/held_wakes.h"
+#include "base/held_wakes.h"
 
 #include <utility>
 
 #include "base/check.h"
-#include "platform/parker.h"
 
 namespace foliot {
 namespace {
@@ -23,13 +22,13 @@ HeldWakes::~HeldWakes() {
 }
 
 void HeldWakes::release() {
-  if (Parker* const held = std::exchange(held_, nullptr)) held->unpark();
+  if (Sleeper* const held = std::exchange(held_, nullptr)) held->wake();
 }
 
-void HeldWakes::unpark(Parker& parker) {
+void HeldWakes::wake(Sleeper& sleeper) {
   HeldWakes* const wakes = of_this_thread;
-  if (wakes == nullptr || (wakes->held_ != nullptr && wakes->held_ != &parker)) return parker.unpark();
-  wakes->held_ = &parker;
+  if (wakes == nullptr || (wakes->held_ != nullptr && wakes->held_ != &sleeper)) return sleeper.wake();
+  wakes->held_ = &sleeper;
 }
 
 }  // namespace foliot

@@ -3,12 +3,20 @@
 //
 // Threading: of one thread, that makes it and destroys it; one at a time on a thread. What was posted to outlives the
 // next release().
-#ifndef FOLIOT_PLATFORM_HELD_WAKES_H_
-#define FOLIOT_PLATFORM_HELD_WAKES_H_
+#ifndef FOLIOT_BASE_HELD_WAKES_H_
+#define FOLIOT_BASE_HELD_WAKES_H_
 
 namespace foliot {
 
-class Parker;
+// What sleeps until something is posted to it.
+class Sleeper {
+ public:
+  // Any thread.
+  virtual void wake() = 0;
+
+ protected:
+  ~Sleeper() = default;
+};
 
 class HeldWakes {
  public:
@@ -23,14 +31,14 @@ class HeldWakes {
   // REQUIRES: it is called before its thread waits for anything.
   void release();
 
-  // Unparks at once, unless the calling thread holds its wake-ups.
-  static void unpark(Parker& parker);
+  // Wakes at once, unless the calling thread holds its wake-ups.
+  static void wake(Sleeper& sleeper);
 
  private:
   // One: a thread that serves clients posts to one loop. What it posts to others wakes them at once.
-  Parker* held_ = nullptr;
+  Sleeper* held_ = nullptr;
 };
 
 }  // namespace foliot
 
-#endif  // FOLIOT_PLATFORM_HELD_WAKES_H_
+#endif  // FOLIOT_BASE_HELD_WAKES_H_
