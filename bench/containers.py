@@ -160,7 +160,7 @@ def profiles(containers, arguments):
 
 class Staircase:
     """For the largest rate that is attained in most turns: each turn is at a higher rate after one that is attained, and at
-    a lower one after one that is not, by a step that halves at each reversal, to STEP. TURNS rates count from the first
+    a lower one after one that is not, by a factor whose logarithm halves at each reversal, to STEP. TURNS rates count from the first
     reversal at that step. `rate` is the next one to measure, None when there are as many."""
 
     def __init__(self, first_rate):

@@ -1,5 +1,6 @@
-// HeldWakes: what its thread posts to event loops wakes none of them until release(), which wakes each that sleeps
-// once. For a thread that handles events in bursts: each wake-up costs a system call, and a turn of the loop.
+// HeldWakes: what its thread posts to an event loop does not wake the loop until release(), which wakes it once. For a
+// thread that handles events in bursts: each wake-up costs a system call, and a turn of the loop. Of several loops that
+// is the one that is posted to first; the others are woken at once.
 //
 // Threading: of one thread, that makes it and destroys it; one at a time on a thread. What was posted to outlives the
 // next release().
@@ -35,7 +36,7 @@ class HeldWakes {
   static void wake(Sleeper& sleeper);
 
  private:
-  // One: a thread that serves clients posts to one loop. What it posts to others wakes them at once.
+  // One: a thread that serves clients posts to one loop.
   Sleeper* held_ = nullptr;
 };
 

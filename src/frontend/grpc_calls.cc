@@ -57,7 +57,7 @@ GrpcCalls::GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now,
       })) {}
 
 void GrpcCalls::run() {
-  const gpr_timespec now = gpr_time_0(GPR_CLOCK_MONOTONIC);  // long past: it does not wait
+  const gpr_timespec long_past = gpr_time_0(GPR_CLOCK_MONOTONIC);  // AsyncNext() does not wait
   HeldWakes wakes;
   void* tag = nullptr;
   bool ok = false;
@@ -66,7 +66,7 @@ void GrpcCalls::run() {
     do {
       static_cast<GrpcEvent*>(tag)->happen(ok);
     } while (++handled < HeldWakes::kEventsMax &&
-             queue_->AsyncNext(&tag, &ok, now) == grpc::CompletionQueue::GOT_EVENT);
+             queue_->AsyncNext(&tag, &ok, long_past) == grpc::CompletionQueue::GOT_EVENT);
     wakes.release();
   }
   all_.clear();
