@@ -17,6 +17,7 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,7 @@ from foliot_tools.bench import bench
 from foliot_tools.log import read_log
 from foliot_tools.replica import Replica
 from foliot_tools.server import ROOT, Server
+from foliot_tools.staircase import Staircase
 
 sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine, say  # noqa: E402
@@ -71,11 +73,6 @@ def predict(batch):
 # What serves the batches: {side: (batch_size_max, policy)}; 0: what the argument says.
 SIDES = {"no batching": (1, "foliot"), "AIMD": (0, "adaptive_batching"),
          "quantile regression": (0, "adaptive_batching_quantile"), "foliot": (0, "foliot")}
-FIRST_STEP = 1.4  # from the rate of one turn to the next
-STEP = 1.03  # the last
-TURNS = 16  # at the last step
-PARTS = 4  # of them, by which the error is found; since one rate is near the next it is 0.6 of the true one (simulated)
-LEAST_RATE = 5
 ATTAINED = 0.99
 QUICK_MODELS = ("linear_svm", "no_op")
 KILL_SECONDS = 1.5  # between two; a replica is back before
@@ -158,48 +155,13 @@ def profiles(containers, arguments):
         print(f"| {name} | {cells} | {one:.0f} | {most:.0f} | {most / one:.1f} |", flush=True)
 
 
-class Staircase:
-    """For the largest rate that is attained in most turns: each turn is at a higher rate after one that is attained, and at
-    a lower one after one that is not, by a factor whose logarithm halves at each reversal, to STEP. TURNS rates count from the first
-    reversal at that step. `rate` is the next one to measure, None when there are as many."""
-
-    def __init__(self, first_rate):
-        self.rate = first_rate
-        self.step = FIRST_STEP
-        self.was_attained = False
-        self.counts = False
-        self.rates, self.latencies = [], []
-
-    def add(self, report):
-        """Of one turn at this rate."""
-        attained = report["attainment"] >= ATTAINED
-        if attained != self.was_attained:
-            self.counts = self.counts or self.step == STEP
-            self.step = max(STEP, math.sqrt(self.step))
-        self.was_attained = attained
-        if self.counts:
-            self.rates.append(self.rate)
-        if attained:
-            self.latencies.append(report["latency_milliseconds"]["p99"])
-        self.rate *= self.step if attained else 1 / self.step
-        if len(self.rates) == TURNS or self.rate < LEAST_RATE:
-            self.rate = None
-
-    def result(self):
-        """(rate, its standard error, p99 in ms); (0, 0, nan) if none was attained."""
-        if len(self.rates) < TURNS:
-            return 0, 0, float("nan")
-        parts = np.mean(np.reshape(self.rates, (PARTS, -1)), axis=1)
-        return np.mean(parts), np.std(parts, ddof=1) / math.sqrt(PARTS), np.median(self.latencies)
-
-
 def throughput(folder, containers, arguments):
     """Figure 3.4, through the server."""
     print(f"\nRequests per second of which 99 % are answered within {SLO_MS} ms (± standard error; p99 in ms), and the gain over no batching\n")
     print(f"| model | {' | '.join(SIDES)} | gain of foliot |\n|---|{'---|' * (len(SIDES) + 1)}")
     for name, path in containers.items():
         with contextlib.ExitStack() as running:
-            servers, searches = {}, {}
+            servers, searches, latencies = {}, {}, {}
             for side, (batch_size_max, policy) in SIDES.items():
                 # A repository of this model alone.
                 repository = folder / f"{name} {side}"
@@ -213,18 +175,23 @@ def throughput(folder, containers, arguments):
                 users = 2 * arguments.batch_size_max
                 most = bench(getattr(server, arguments.protocol), name, concurrency=users, **ask)["answered_per_second"]
                 server.wait_until_idle()
-                searches[side] = Staircase(most)
+                searches[side], latencies[side] = Staircase(most), []
             for seed in itertools.count(1):
                 wanting = [side for side, search in searches.items() if search.rate is not None]
                 for side in wanting:
-                    searches[side].add(bench(getattr(servers[side], arguments.protocol), name, rate=searches[side].rate,
-                                             deadline=f"{SLO_MS}ms", seed=seed, **ask))
+                    report = bench(getattr(servers[side], arguments.protocol), name, rate=searches[side].rate,
+                                   deadline=f"{SLO_MS}ms", seed=seed, **ask)
+                    attained = report["attainment"] >= ATTAINED
+                    if attained:
+                        latencies[side].append(report["latency_milliseconds"]["p99"])
+                    searches[side].add(attained)
                     servers[side].wait_until_idle()
                 if not wanting:
                     break
         found = {side: search.result() for side, search in searches.items()}
-        say(f"{name}: " + ", ".join(f"{side} {rate:.0f}/s" for side, (rate, _, _) in found.items()))
-        cells = " | ".join(f"{rate:.0f} ± {error:.0f} ({p99:.1f})" for rate, error, p99 in found.values())
+        say(f"{name}: " + ", ".join(f"{side} {rate:.0f}/s" for side, (rate, _) in found.items()))
+        cells = " | ".join(f"{rate:.0f} ± {error:.0f} ({statistics.median(latencies[side] or [math.nan]):.1f})"
+                           for side, (rate, error) in found.items())
         gain = found["foliot"][0] / found["no batching"][0] if found["no batching"][0] else float("nan")
         print(f"| {name} | {cells} | {gain:.1f} |", flush=True)
 
