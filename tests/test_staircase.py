@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from foliot_tools.staircase import LEAST_RATE, TURNS, Staircase
+from foliot_tools.staircase import FIRST_STEP, LEAST_RATE, TURNS, Staircase
 
 LIMIT = 1000
 
@@ -40,6 +40,13 @@ def test_finds_the_rate_attained_in_half_of_the_turns(first_rate):
     assert np.mean(rates) == pytest.approx(LIMIT, rel=0.02)
     true_error = np.std(rates)
     assert 0.4 * true_error < math.sqrt(np.mean(np.square(errors))) < true_error
+
+
+@pytest.mark.parametrize("first_rate, first_step", [(LIMIT / 2, FIRST_STEP), (LIMIT * 2, 1 / FIRST_STEP)])
+def test_steps_shrink_from_the_first_reversal_on(first_rate, first_step):
+    rates = climbed(first_rate, lambda rate: rate <= LIMIT)[1]
+    steps = [later / earlier for earlier, later in zip(rates, rates[1:])]
+    assert steps[:4] == pytest.approx([first_step] * 3 + [first_step ** -0.5])
 
 
 def test_turns_before_the_last_step_do_not_count():

@@ -20,13 +20,13 @@ class Staircase:
     def __init__(self, first_rate):
         self.rate = first_rate
         self.step = FIRST_STEP
-        self.was_attained = False
+        self.was_attained = None  # before the first turn
         self.counts = False
         self.rates = []
 
     def add(self, attained):
         """The outcome of one turn at this rate."""
-        if attained != self.was_attained:
+        if self.was_attained not in (None, attained):
             self.counts = self.counts or self.step == STEP
             self.step = max(STEP, math.sqrt(self.step))
         self.was_attained = attained
