@@ -11,6 +11,9 @@ FOLIOT := build/release/bin/foliot
 # What tests said, as JUnit's XML.
 REPORTS := $(CURDIR)/build/release/reports
 
+# onnxruntime reports what it is used for unless this is set.
+export ORT_DISABLE_TELEMETRY := 1
+
 # When the first make began, in seconds.
 ifndef FOLIOT_MAKE_BEGAN
 export FOLIOT_MAKE_BEGAN := $(shell date +%s)
@@ -36,13 +39,14 @@ demo: dependencies ## Watch real predictions being served within their deadlines
 test: build python ## Run every test: checks, unit tests, end-to-end tests (half an hour and more, on two cores, at first)
 	@$(MAKE) check-built
 	$(call say,Unit tests)
-	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress --output-junit $(REPORTS)/unit.xml
+	@rm -rf $(REPORTS)/unit
+	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress
 	$(call say,End-to-end tests against a real server)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests --numprocesses 2 --dist loadfile --junitxml=$(REPORTS)/end_to_end.xml
 	$(call say,Kernels as lesser processors have them)
 	@$(PYTHON) tools/test-instruction-sets --only AVX2 --only AVX512_CORE
 	$(call say,Skipped tests)
-	@$(PYTHON) tools/check_skips.py $(REPORTS)/unit.xml $(REPORTS)/end_to_end.xml
+	@$(PYTHON) tools/check_skips.py $(REPORTS)/unit/*.xml $(REPORTS)/end_to_end.xml
 
 ##@ Building
 
@@ -72,20 +76,43 @@ configure-%: dependencies
 	  cmake --preset $* -DCMAKE_CXX_COMPILER_LAUNCHER=$$(command -v ccache || true); \
 	fi
 
+.PHONY: wheel
+wheel: build-server python ## Make the wheel dist/foliot-VERSION-py3-none-manylinux_..._x86_64.whl: the server and all its libraries
+	$(call say,Wheel)
+	@tools/python-environment wheel
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(PYTHON) packaging/wheel.py --program $(FOLIOT) --output dist
+
+.PHONY: deb
+deb: build-server ## Make the Debian package dist/foliot_VERSION_amd64.deb: the server, its units, /etc/foliot/foliot.toml
+	$(call say,Debian package)
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) python3 packaging/deb.py --program $(FOLIOT) --output dist
+
+.PHONY: release
+release: ## Make wheel, Debian package and checksums of the commit that is checked out, into dist/
+	@[[ -z $$(git status --porcelain) ]] || { echo "make release: there are changes that are in no commit; commit or stash them" >&2; exit 1; }
+	@rm -rf dist
+	@$(MAKE) wheel deb
+	@cd dist && sha256sum *.whl *.deb > SHA256SUMS && cat SHA256SUMS
+
 .PHONY: clean
 clean: ## Remove what was built; the Python environment stays
-	rm -rf build out
+	rm -rf build dist out
 
 ##@ Checking
 
 .PHONY: check
-check: build ## Format, layers, language, headers that compile alone, link tests
-	@$(MAKE) check-built
+check: build ## Format, layers, language, link tests, headers that compile alone
+	@$(MAKE) check-built check-headers
 
 .PHONY: check-built
 check-built:
 	$(call say,Checks)
 	@tools/check build/release
+
+.PHONY: check-headers
+check-headers: build ## Each header compiles alone (six minutes at first; CI has it by turns)
+	$(call say,Headers that compile alone)
+	@tools/check_headers.py --build build/release
 
 .PHONY: lint
 lint: dependencies ## clang-tidy over all of src/ (slow)
@@ -101,40 +128,59 @@ lint-changed: dependencies ## clang-tidy over what differs from origin/main, or 
 format: dependencies ## Format src/ in place
 	@find src -name '*.h' -o -name '*.cc' | xargs clang-format -i
 
+.PHONY: test-clients
+test-clients: build python ## Clients as their authors ship them (kserve, tritonclient, ...) against a server (5 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/client_matrix.py $(FLAGS)
+
+.PHONY: test-wheel
+test-wheel: wheel ## The wheel in a fresh environment: a file and a container are served (a minute)
+	@$(PYTHON) -m pytest tests/wheel_install.py
+
 .PHONY: test-clang
 test-clang: build-clang ## The unit tests, built by clang
 	@ctest --test-dir build/clang --parallel 2 --output-on-failure --progress
-
-# Rooms of code that reads bytes from outside, shares memory or counts references, without
-# those that bring servers up; and rooms that have threads.
-ASAN_ROOMS := base logging core platform process trace config access program compiler worker controller \
-  policies_common policies_clockwork policies_foliot policies workload sim transport emulation metrics cluster selection jobs
-TSAN_ROOMS := base platform process worker trace transport frontend cluster serving selection jobs
-empty :=
-tests_of = $(addsuffix _test,$(1))
-# Of those rooms; their corpora are replayed with the tests.
-TSAN_FUZZERS := codec_fuzz http_server_fuzz json_request_fuzz job_request_fuzz npy_header_fuzz
-ASAN_FUZZERS := bounded_row_fuzz toml_reader_fuzz package_fuzz compiler_fuzz codec_fuzz job_request_fuzz npy_header_fuzz
-pattern_of = ^($(subst $(empty) ,|,$(strip $(1))))/
 
 .PHONY: test-asan
 test-asan: build-asan ## The unit tests under the address and undefined-behaviour sanitizers
 	@UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --parallel 2 --output-on-failure --progress
 
-.PHONY: test-asan-below
-test-asan-below: configure-asan ## The same of the rooms below the servers, and of cluster/
-	$(call say,Address and undefined-behaviour sanitizers below the servers)
-	@cmake --build build/asan --target $(call tests_of,$(ASAN_ROOMS)) $(addsuffix _replay,$(ASAN_FUZZERS))
-	@FOLIOT_HOME_SEEDS=20 UBSAN_OPTIONS=print_stacktrace=1 \
-	  ctest --test-dir build/asan --parallel 2 --output-on-failure --progress --tests-regex '$(call pattern_of,$(ASAN_ROOMS))'
+# What the sanitizers run in parts, each of some ten minutes on two cores: rooms of code that reads bytes from
+# outside, shares memory or counts references, without those that bring servers up (address, undefined behaviour);
+# and rooms that have threads. The corpora of their fuzzers are replayed with the tests.
+SANITIZED := asan-1 asan-2 asan-3 asan-4 tsan-1 tsan-2 tsan-3
+ROOMS_asan-1 := foundation/base foundation/logging foundation/core foundation/platform foundation/process \
+  foundation/config foundation/access observe/request_log observe/metrics load/workload engine/program engine/worker
+FUZZERS_asan-1 := bounded_row_fuzz toml_reader_fuzz package_fuzz
+ROOMS_asan-2 := control/controller control/policies/common control/policies/clockwork control/policies/foliot \
+  control/policies virtual/world virtual/simulation virtual/bounds
+ROOMS_asan-3 := cluster/transport cluster/sessions virtual/cluster virtual/emulation answer/selection edge/jobs
+FUZZERS_asan-3 := codec_fuzz job_request_fuzz npy_header_fuzz
+ROOMS_asan-4 := engine/compiler
+FUZZERS_asan-4 := compiler_fuzz
+ROOMS_tsan-1 := foundation/base foundation/platform foundation/process observe/request_log engine/worker \
+  cluster/transport cluster/sessions
+FUZZERS_tsan-1 := codec_fuzz
+ROOMS_tsan-2 := edge/requests edge/http edge/grpc edge/jobs answer/selection
+FUZZERS_tsan-2 := http_server_fuzz json_request_fuzz job_request_fuzz npy_header_fuzz
+ROOMS_tsan-3 := node/files node/threads node/tuning node/devices node/replicas node/repository node/server
+empty :=
+names_of = $(subst /,_,$(strip $(1)))
+pattern_of = ^($(subst $(empty) ,|,$(names_of)))([/-]|$$)
 
-.PHONY: test-tsan
-test-tsan: configure-tsan ## The threaded rooms under the thread sanitizer
-	$(call say,Thread sanitizer)
-	@cmake --build build/tsan --target $(call tests_of,$(TSAN_ROOMS)) $(addsuffix _replay,$(TSAN_FUZZERS))
+.PHONY: test-sanitizers
+test-sanitizers: $(addprefix test-,$(SANITIZED)) ## All that CI runs under sanitizers, of which each run of CI has a part (an hour)
+
+test-asan-%: configure-asan
+	$(call say,Address and undefined-behaviour sanitizers: $(ROOMS_asan-$*))
+	@cmake --build build/asan --target $(addsuffix _test,$(call names_of,$(ROOMS_asan-$*))) $(addsuffix _replay,$(FUZZERS_asan-$*))
+	@FOLIOT_HOME_SEEDS=20 UBSAN_OPTIONS=print_stacktrace=1 \
+	  ctest --test-dir build/asan --parallel 2 --output-on-failure --progress --tests-regex '$(call pattern_of,$(ROOMS_asan-$*))'
+
+test-tsan-%: configure-tsan
+	$(call say,Thread sanitizer: $(ROOMS_tsan-$*))
+	@cmake --build build/tsan --target $(addsuffix _test,$(call names_of,$(ROOMS_tsan-$*))) $(addsuffix _replay,$(FUZZERS_tsan-$*))
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
-	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress \
-	  --tests-regex '$(call pattern_of,$(TSAN_ROOMS))'
+	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress --tests-regex '$(call pattern_of,$(ROOMS_tsan-$*))'
 
 .PHONY: test-isas
 test-isas: build python ## Every test under ONEDNN_MAX_CPU_ISA = AVX2, AVX512_CORE, AVX512_CORE_VNNI and unset (an hour)
@@ -153,9 +199,9 @@ planted-bugs: dependencies ## Plant 22 bugs in the cluster's protocols one at a 
 .PHONY: determinism
 determinism: configure-release configure-clang ## The same seeds give the same events, built by g++ and by clang
 	$(call say,Event hashes of g++ and clang)
-	@cmake --build build/release --target sim_test
-	@cmake --build build/clang --target sim_test
-	@tools/compare_events build/release/bin/sim_test build/clang/bin/sim_test
+	@cmake --build build/release --target virtual_world_test
+	@cmake --build build/clang --target virtual_world_test
+	@tools/compare_events build/release/bin/virtual_world_test build/clang/bin/virtual_world_test
 
 .PHONY: test-classic-models
 test-classic-models: build python ## 25 models of scikit-learn, XGBoost and LightGBM against onnxruntime (2 minutes)
@@ -186,6 +232,10 @@ test-spark: build python ## Retraining of a personal model on Spark, local[2], 2
 .PHONY: node-tests
 node-tests: build python ## The node tests of ONNX (part of `make test`, too); writes docs/OPERATORS.md
 	@$(PYTHON) tests/node_tests/node_tests.py --runner build/release/bin/node_test_runner --verbose --write docs/OPERATORS.md
+
+.PHONY: fuzz-models
+fuzz-models: build python ## Random models beside onnxruntime for FUZZ_SECONDS=60, under a fresh seed (part of `make test`, too)
+	@$(PYTHON) tests/fuzz_models/fuzz_models.py --runner build/release/bin/node_test_runner --seconds $(or $(FUZZ_SECONDS),60) --keep
 
 ##@ Longer
 

@@ -5,7 +5,7 @@ of 20 ms (3.9), a policy that learns for each of eight contexts (3.10), and how 
 processed, with and without the prediction cache (section 3.3).
 
 The models run in containers. Each part trains what it needs. The behaviour under a model that breaks (3.8) is a test:
-`selection_test --gtest_filter='ModelFailure*'`."""
+`answer_selection_test --gtest_filter='ModelFailure*'`."""
 
 import argparse
 import json

@@ -21,11 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
-#include "device/cpu/cpu_device.h"
-#include "device/cpu/host_memory.h"
-#include "program/file.h"
-#include "program/package.h"
+#include "foundation/base/random.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "engine/device/cpu/host_memory.h"
+#include "engine/program/file.h"
+#include "engine/program/package.h"
 
 namespace foliot {
 namespace {

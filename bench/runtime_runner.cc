@@ -28,10 +28,10 @@
 #include <string>
 #include <vector>
 
-#include "base/heap.h"
-#include "device/cpu/cpu_device.h"
-#include "device/cpu/host_memory.h"
-#include "program/package.h"
+#include "foundation/base/heap.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "engine/device/cpu/host_memory.h"
+#include "engine/program/package.h"
 
 namespace foliot {
 namespace {

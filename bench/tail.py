@@ -5,7 +5,7 @@ model's weights (--beside reading), which meets what others do to caches and mem
 and a loop alternate in one process, at the priority of a server's EXEC executor where that
 is allowed: whatever the machine does meets both.
 Of the slowest runs it says how many were preempted or faulted; what EXEC itself could do
-to be late, allocate or call the system, src/device/cpu/prepared_program_test.cc forbids."""
+to be late, allocate or call the system, src/engine/device/cpu/prepared_program_test.cc forbids."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ import numpy as np
 from runtime import FoliotSide, MODELS, TAILED, machine, models
 from start import compiled
 
-# As of src/serving/executor_thread.cc.
+# As of src/node/threads/executor_thread.cc.
 NICE = -10
 QUANTILES = (0.99, 0.999)
 COLUMNS = ("run", "loop", "faults", "preemptions")

@@ -55,5 +55,4 @@ find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 
 if(FOLIOT_BUILD_TESTS)
   find_package(GTest REQUIRED)
-  include(GoogleTest)
 endif()

@@ -27,7 +27,7 @@ endfunction()
 
 # Lets `target`, which is optimised by `level` ("": the build type's), read the precompiled headers, and
 # if TESTS is given, those of tests too. Not what links with OpenMP, which changes the
-# language, and not under sanitizers, whose macros some headers of others must not see (src/frontend).
+# language, and not under sanitizers, whose macros some headers of others must not see (src/foundation/protocol).
 function(foliot_precompile target level)
   cmake_parse_arguments(PRECOMPILE "TESTS" "" "LIBRARIES" ${ARGN})
   if(NOT FOLIOT_PRECOMPILE OR NOT FOLIOT_UNITY OR FOLIOT_SANITIZE OR "OpenMP::OpenMP_CXX" IN_LIST PRECOMPILE_LIBRARIES)

@@ -1,26 +1,35 @@
-# A room is one folder of src/: one static library, and one test program made
+# A room is a folder of src/: one static library, and one test program made
 # of the x_test.cc files that stand beside their x.cc. What it links with stands in
-# src/rooms.json.
+# src/rooms.json. That of src/engine/worker is foliot_engine_worker, its tests are engine_worker_test.
 #
-#   foliot_room(worker [FOLDERS folder...] [ALONE file...] [OPTIMIZE -O2] [OPTIMIZE_TESTS -O2])
+#   foliot_room([FOLDERS folder...] [ALONE file...] [OPTIMIZE -O2] [OPTIMIZE_TESTS -O2] [APART suite...])
 #
+# The room is that of the folder whose CMakeLists.txt calls it.
 # FOLDERS: folders in it whose sources belong to it.
 # ALONE: sources that are compiled alone, because they have options of their own.
 # OPTIMIZE: the optimisation of the room's own code; without it, the build type's (-O3).
 # OPTIMIZE_TESTS: the same of its tests; without it, -O1.
 #
+# APART: suites of tests that fork, and so want a process in which no other suite has started threads.
+#
 # Sources of a room are compiled several to a translation unit (FOLIOT_UNITY), because
 # most of the time of compiling one goes into headers. So a name in an anonymous
 # namespace may stand only once in a room, and once in a room's tests.
-function(foliot_room room)
-  cmake_parse_arguments(ROOM "" "OPTIMIZE;OPTIMIZE_TESTS" "FOLDERS;ALONE" ${ARGN})
+function(foliot_room)
+  cmake_parse_arguments(ROOM "" "OPTIMIZE;OPTIMIZE_TESTS" "FOLDERS;ALONE;APART" ${ARGN})
+  file(RELATIVE_PATH room ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE "/" "_" name ${room})
   foliot_targets_of(${room} may_include includes)
   foliot_targets_of(${room} tests_may_include tests_include)
   foliot_lookup(${room} public_libraries public_libraries)
   foliot_lookup(${room} libraries libraries)
-  if(NOT room STREQUAL "base")
-    list(PREPEND includes foliot_base)
+  if(NOT room STREQUAL "foundation/base")
+    list(PREPEND includes foliot_foundation_base)
+  endif()
+  # Asio's fences, which ThreadSanitizer does not understand and does not need here.
+  set(fences)
+  if("Boost::headers" IN_LIST libraries AND FOLIOT_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(fences -Wno-tsan)
   endif()
 
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
@@ -41,6 +50,7 @@ function(foliot_room room)
     foliot_sources(units ${target} 8 "${sources}")
     add_library(${target} STATIC ${units} ${ROOM_ALONE})
     foliot_compile_options(${target})
+    target_compile_options(${target} PRIVATE ${fences})
     foliot_optimize(${target} "${ROOM_OPTIMIZE}")
     foliot_precompile(${target} "${ROOM_OPTIMIZE}" LIBRARIES ${libraries})
     set_source_files_properties(${ROOM_ALONE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
@@ -58,6 +68,7 @@ function(foliot_room room)
     foliot_sources(units ${name}_test 8 "${tests}")
     add_executable(${name}_test ${units})
     foliot_compile_options(${name}_test)
+    target_compile_options(${name}_test PRIVATE ${fences})
     if(NOT ROOM_OPTIMIZE_TESTS)
       set(ROOM_OPTIMIZE_TESTS -O1)
     endif()
@@ -65,8 +76,7 @@ function(foliot_room room)
     foliot_precompile(${name}_test ${ROOM_OPTIMIZE_TESTS} TESTS LIBRARIES ${libraries})
     target_link_libraries(${name}_test PRIVATE ${target} ${tests_include} ${libraries}
       GTest::gtest GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${name}_test TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60
-      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    foliot_unit_test(${name} ${ROOM_APART})
   endif()
 
   # The link test: every symbol that this room needs is in the rooms it may use.
@@ -80,10 +90,31 @@ function(foliot_room room)
   endif()
 endfunction()
 
+# Adds the test program of a room, ${name}_test, to ctest: as one test, and one for each suite that is to run
+# apart, since a process for each of thousands of cases costs more than most cases do. googletest writes what
+# each case said to reports/unit.
+function(foliot_unit_test name)
+  list(TRANSFORM ARGN APPEND ".*" OUTPUT_VARIABLE apart)
+  list(JOIN apart ":" filter)
+  foreach(suites IN ITEMS "-${filter}" ${apart})
+    string(REGEX REPLACE "^-.*|[.][*]$" "" suite ${suites})
+    string(JOIN "-" test ${name} ${suite})
+    add_test(NAME ${test} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} COMMAND ${name}_test --gtest_brief=1
+      --gtest_filter=${suites} --gtest_output=xml:${CMAKE_BINARY_DIR}/reports/unit/${test}.xml)
+  endforeach()
+endfunction()
+
 add_custom_target(foliot_link_tests)
 
 file(READ ${CMAKE_SOURCE_DIR}/src/rooms.json FOLIOT_TABLE)
 set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/rooms.json)
+set(FOLIOT_TABLE_WINGS)
+string(JSON count LENGTH ${FOLIOT_TABLE} wings)
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+  string(JSON wing MEMBER ${FOLIOT_TABLE} wings ${i})
+  list(APPEND FOLIOT_TABLE_WINGS ${wing})
+endforeach()
 set(FOLIOT_TABLE_ROOMS)
 string(JSON count LENGTH ${FOLIOT_TABLE} rooms)
 math(EXPR last "${count} - 1")
@@ -114,21 +145,37 @@ function(foliot_lookup room key out)
   set(${out} ${values} PARENT_SCOPE)
 endfunction()
 
-# Sets `out` to the libraries of the rooms that stand under `key` in the entry of `room`;
-# x/* is every room in the folder x.
-function(foliot_targets_of room key out)
-  foliot_lookup(${room} ${key} names)
-  set(targets)
+# Sets `out` to the rooms that `names` stands for: NAME/* is every room in the folder NAME, the name of a
+# wing every room of it, * every room. Rooms that are for tests only must be named.
+function(foliot_expand names out)
+  set(rooms)
   foreach(name IN LISTS names)
     if(name MATCHES "^(.*)/\\*$")
       file(GLOB folders CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/${name}/CMakeLists.txt)
       list(TRANSFORM folders REPLACE "/CMakeLists.txt$" "")
-      set(name ${folders})
+      list(APPEND rooms ${folders})
+    elseif(name STREQUAL "*" OR (name IN_LIST FOLIOT_TABLE_WINGS AND NOT name IN_LIST FOLIOT_TABLE_ROOMS))
+      set(of_wing ${FOLIOT_TABLE_ROOMS})
+      if(NOT name STREQUAL "*")
+        list(FILTER of_wing INCLUDE REGEX "^${name}/")
+      endif()
+      list(FILTER of_wing EXCLUDE REGEX "/conformance$")
+      foliot_expand("${of_wing}" expanded)
+      list(APPEND rooms ${expanded})
+    else()
+      list(APPEND rooms ${name})
     endif()
-    list(TRANSFORM name REPLACE "/" "_")
-    list(TRANSFORM name PREPEND "foliot_")
-    list(APPEND targets ${name})
   endforeach()
+  list(REMOVE_DUPLICATES rooms)
+  set(${out} ${rooms} PARENT_SCOPE)
+endfunction()
+
+# Sets `out` to the targets of the rooms that stand under `key` in the entry of `room`.
+function(foliot_targets_of room key out)
+  foliot_lookup(${room} ${key} names)
+  foliot_expand("${names}" targets)
+  list(TRANSFORM targets REPLACE "/" "_")
+  list(TRANSFORM targets PREPEND "foliot_")
   set(${out} ${targets} PARENT_SCOPE)
 endfunction()
 

@@ -179,6 +179,19 @@ def certificate(folder, name):
     return files
 
 
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_health_check_of_an_image_needs_no_key(serve, small_models, tmp_path, keys, tls):
+    new_key(keys, "app", "infer")
+    files = dict(zip(("tls_certificate", "tls_key"), certificate(tmp_path, "server"))) if tls else {}
+    server = serve(small_models, cache=tmp_path / "cache", keys=keys, **files)
+    check = [foliot_binary(), "models", "--url", server.http, "--ready"]
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("ready: "), done
+    server.stop()
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert done.returncode == 1 and server.http in done.stderr, done
+
+
 def test_mutual_tls(serve, small_models, tmp_path):
     server_files, client_files = certificate(tmp_path, "server"), certificate(tmp_path, "client")
     server = serve(small_models, cache=tmp_path / "cache", tls_certificate=server_files[0], tls_key=server_files[1],

@@ -35,25 +35,22 @@ def write_classifier(path, shift, label="label"):
     )
 
 
-# Right, and for 9 in a row it runs until there is the file `go`.
-STRAGGLER = """import foliot, os, time
+# Right, and for 9 in a row it hangs.
+STRAGGLER = """import foliot, time
 
 @foliot.model(inputs={"x": ("FP32", [4])}, outputs={"label": ("INT64", [])}, batch_size_max=4)
 def predict(batch):
-    while batch["x"].max() > 8 and not os.path.exists(%r):
+    while batch["x"].max() > 8:
         time.sleep(0.001)
     return {"label": batch["x"].argmax(1)}
 """
 STRAGGLING = np.array([[0, 0, 9, 0]], np.float32)
 
 
-def write_straggler(folder, gate):
-    """A container, and the file that its calls of STRAGGLING wait for."""
-    gate.mkdir()
+def write_straggler(folder):
     (folder / "1").mkdir(parents=True)
-    (folder / "1/model.py").write_text(STRAGGLER % str(gate / "go"))
-    (folder / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\nreadable = ["{gate}"]\n')
-    return gate / "go"
+    (folder / "1/model.py").write_text(STRAGGLER)
+    (folder / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
 
 
 def write_application(folder, name, text):
@@ -123,32 +120,41 @@ def test_clients_call_an_application_like_a_model(serve, repository):
     assert page['foliot_application_selections_total{application="digits",model="wrong"}'] == 2
 
 
-def test_a_model_that_runs_late_does_not_hold_up_the_others(serve, repository, tmp_path):
-    go = write_straggler(repository / "straggler", tmp_path / "gate")
+def test_a_model_that_runs_late_does_not_hold_up_the_others(serve, repository):
+    write_straggler(repository / "straggler")
     write_application(repository, "digits", 'models = ["right", "straggler", "also_right"]\npolicy = "majority"\n')
     server = start(serve, repository)
 
-    def all_answer():
-        return infer(http_client, server.http, "digits", rows_of(1), timeout=500_000)[1]["models"] == "right,straggler,also_right"
+    def in_time(module, address, rows):
+        """Labels and parameters of the answer; "no" models where a busy machine let none of them answer in time."""
+        try:
+            return infer(module, address, "digits", rows, timeout=500_000)
+        except InferenceServerException:
+            return None, {"models": "no"}
 
-    for calls, (module, address) in enumerate(((http_client, server.http), (grpc_client, server.grpc)), start=1):
+    def all_answer():
+        return in_time(http_client, server.http, rows_of(1))[1]["models"] == "right,straggler,also_right"
+
+    def expired():
+        return server.metrics()['foliot_application_expired_total{application="digits"}']
+
+    for module, address in ((http_client, server.http), (grpc_client, server.grpc)):
 
         def straggle():
             """Nothing where the straggler was refused at once: on a busy machine all may have taken long before."""
-            labels, parameters = infer(module, address, "digits", STRAGGLING, timeout=500_000)
-            assert labels.tolist() == [2]
-            assert (parameters["models"], parameters["missing"]) == ("right,also_right", "straggler")
-            return parameters if server.metrics()['foliot_application_expired_total{application="digits"}'] == calls else None
+            before = expired()
+            labels, parameters = in_time(module, address, STRAGGLING)
+            if parameters["models"] != "right,also_right":
+                assert "straggler" not in parameters["models"]
+                return None
+            assert (labels.tolist(), parameters["missing"]) == ([2], "straggler")
+            return parameters if expired() == before + 1 else None
 
         eventually(all_answer, otherwise=server.output)
-        # It is answered, and so in time, while the straggler runs.
         parameters = eventually(straggle, otherwise=server.output)
-        assert server.metrics()["foliot_application_inputs_bytes"] == STRAGGLING.nbytes
         assert give(server, "digits", {"feedback_id": parameters["feedback_id"], "label": 2}) == (200, {})
-        go.touch()
-        # Then that ends, and nothing is left of the call.
+        # The straggler is ended, and nothing is left of the call.
         eventually(lambda: server.metrics()["foliot_application_inputs_bytes"] == 0, otherwise=server.output)
-        go.unlink()
     eventually(all_answer, otherwise="what it took once is no reason to leave it out for ever")
 
 

@@ -1,8 +1,12 @@
 """The unmodified tritonclient against every part of the protocol that it speaks."""
 
 import asyncio
+import gzip
+import json
 import queue
 import re
+import urllib.request
+import zlib
 
 import grpc
 import numpy as np
@@ -171,6 +175,30 @@ def test_typed_grpc_contents(small_server):
 def test_compressed_bodies(http, dense_oracle, algorithm):
     options = {"request_compression_algorithm": algorithm, "response_compression_algorithm": algorithm}
     np.testing.assert_allclose(infer_dense(http, http_client, PIXELS, **options), dense_oracle(PIXELS), 1e-3, 1e-6)
+
+
+@pytest.mark.parametrize("algorithm, inflate", [("gzip", gzip.decompress), ("deflate", zlib.decompress)])
+def test_compressed_answers(small_server, algorithm, inflate):
+    rows = [[1.5, 2.5, 3.5, 4.5]] * 100
+    body = json.dumps({"inputs": [{"name": name, "shape": [100, 4], "datatype": "FP32", "data": rows} for name in "ab"]})
+    answers = {}
+    for accepted in ("identity", algorithm):
+        request = urllib.request.Request(f"http://{small_server.http}/v2/models/pair/infer", body.encode(),
+                                         {"Accept-Encoding": accepted})
+        with urllib.request.urlopen(request, timeout=30) as response:
+            answers[accepted] = response.headers["Content-Encoding"], response.read()
+    assert answers["identity"][0] is None
+    encoding, compressed = answers[algorithm]
+    assert encoding == algorithm and len(compressed) < len(answers["identity"][1]) / 4
+    assert json.loads(inflate(compressed))["outputs"] == json.loads(answers["identity"][1])["outputs"]
+
+
+def test_compressed_metrics(small_server):
+    request = urllib.request.Request(f"http://127.0.0.1:{small_server.metrics_port}/metrics",
+                                     headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        assert response.headers["Content-Encoding"] == "gzip"
+        assert b"foliot_requests_total" in gzip.decompress(response.read())
 
 
 def test_a_model_without_batches(either):

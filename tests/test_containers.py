@@ -134,6 +134,17 @@ def test_a_container_of_scikit_learn_over_http_and_grpc(repository, serve):
     assert server.get("/v2/models/digits/stats")[1]["model_stats"][0]["inference_stats"]["success"]["count"] == 2
 
 
+def test_what_libraries_ask_for_is_there(serve, repository):
+    """DuckDB ends where it may not read its memory's limit; onnxruntime reports what it is used for unless it is switched off."""
+    text = MODEL % "pass" + """
+import getpass, pathlib
+assert getpass.getuser() == "foliot"
+list(pathlib.Path("/sys/fs/cgroup").iterdir())
+assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"
+"""
+    assert answer_of(started(serve, repository, text), [[1, 2]]).tolist() == [[2, 4]]
+
+
 def test_predictions_of_containers_are_kept_on_request(repository, serve):
     write_container(repository / "m", MODEL % "pass")
     settings = repository / "m/model.toml"
@@ -232,8 +243,8 @@ def test_a_call_that_hangs_or_ends_the_process_is_ended_and_the_model_is_served_
     before = replicas(server)
     status, answer = ask(server, TROUBLE, timeout=500_000)
     assert status in (503, 504) and answer["reason"] in ("worker_lost", "expired", "late", "unmeetable"), answer
-    eventually(lambda: replicas(server) and replicas(server) != before, otherwise=server.output)
-    assert all(is_gone(process) for process in before)
+    eventually(lambda: replicas(server) and not set(replicas(server)) & set(before), otherwise=server.output)
+    eventually(lambda: all(is_gone(process) for process in before), otherwise=server.output)
     eventually(lambda: ask(server, GOOD, timeout=2_000_000)[0] == 200, otherwise=server.output)
     np.testing.assert_array_equal(answer_of(server, GOOD), [[2, 4]])
 

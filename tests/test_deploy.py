@@ -1,10 +1,12 @@
 """What is shipped for operating Foliot is right: alerts, units, and the documents
 that name metrics."""
 
+import gzip
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import urllib.request
 
 import pytest
@@ -41,9 +43,10 @@ def test_alerts_and_documents_name_metrics_that_exist(small_server):
     """Those of which there is a series from the start on; a model's come with its requests."""
     with urllib.request.urlopen(f"http://127.0.0.1:{small_server.metrics_port}/metrics", timeout=5) as answer:
         served = metric_names("\n".join(line for line in answer.read().decode().splitlines() if line.startswith("# TYPE")))
-    sources = [ROOT / "src/calls/metrics.cc", *(ROOT / "src/metrics").glob("*_metrics.cc")]
+    sources = [ROOT / "src/answer/model_calls/metrics.cc", *(ROOT / "src/observe/metrics").glob("*_metrics.cc")]
     source = "".join(source.read_text() for source in sources)
-    known = served | metric_names(source)
+    others = [ROOT / "src/answer/personal/service/personal_metrics.cc", ROOT / "src/models/training/retrainer.cc"]
+    known = served | metric_names(source + "".join(other.read_text() for other in others))
     for file in (RULES, ROOT / "docs/OPERATIONS.md"):
         assert metric_names(file.read_text()) <= known, file
     assert metric_names(source) <= metric_names((ROOT / "docs/OPERATIONS.md").read_text()), "every metric is explained"
@@ -66,8 +69,54 @@ def test_units_start_what_exists_and_close_what_it_does_not_need(unit):
     command, *flags = re.search(r"^ExecStart=/usr/local/bin/foliot (.*)$", text, re.MULTILINE)[1].split()
     known = run(foliot_binary(), command, "--help").stdout
     assert all(flag in known for flag in flags if flag.startswith("--") and flag != "--config"), flags
-    hardening = text[text.index("NoNewPrivileges=") : text.index("[Install]")]
-    assert "DynamicUser=yes" in text and hardening in (ROOT / "deploy/systemd/foliot.service").read_text()
+    def hardening(text):
+        return set(text[text.index("NoNewPrivileges=") : text.index("[Install]")].split())
+
+    # Where containers run, they have namespaces of their own.
+    has_containers = unit.name in ("foliot.service", "foliot-worker.service")
+    assert ("RestrictNamespaces=yes" in text) != has_containers
+    expected = hardening((ROOT / "deploy/systemd/foliot.service").read_text())
+    assert "DynamicUser=yes" in text and hardening(text) - {"RestrictNamespaces=yes"} <= expected
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_the_head_of_a_unit_makes_the_files_that_it_names(unit):
+    head, text = unit.read_text().split("[Unit]")
+    commands = [line.split("    #")[0] for line in head.splitlines() if line.startswith("#   ")]
+    command = re.search(r"^ExecStart=(.*)$", text, re.MULTILINE)[1]
+    for path in re.findall(r"/usr/local/bin/foliot|/etc/foliot/\S+|/srv/foliot/models", command):
+        assert any(path in line for line in commands), path
+
+
+def test_the_configuration_of_the_unit_is_right(tmp_path):
+    done = run(foliot_binary(), "serve", tmp_path / "gone", "--config", ROOT / "deploy/systemd/foliot.toml")
+    assert done.returncode == 3, "2 would be a wrong file\n" + done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-shlibdeps"), reason="dpkg-dev is not installed")
+def test_the_debian_package(tmp_path):
+    done = run(sys.executable, "packaging/deb.py", "--program", foliot_binary(), "--output", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [package] = tmp_path.glob("foliot_*_amd64.deb")
+    control = run("dpkg-deb", "--field", package).stdout
+    assert "libdnnl" in control and re.search(r"^Version: \d+\.\d+\.\d+$", control, re.MULTILINE), control
+    root = tmp_path / "root"
+    assert run("dpkg-deb", "--raw-extract", package, root).returncode == 0
+    assert (root / "DEBIAN/conffiles").read_text() == "/etc/foliot/foliot.toml\n"
+    for name in ("etc/foliot/foliot.toml", "usr/share/foliot/python/foliot/replica.py", "usr/share/doc/foliot/copyright"):
+        assert (root / name).is_file(), name
+    for unit in UNITS:
+        installed = (root / "usr/lib/systemd/system" / unit.name).read_text()
+        assert "ExecStart=/usr/bin/foliot " in installed and "/usr/local" not in installed
+    for script in ("postinst", "prerm", "postrm"):
+        assert run("sh", "-n", root / "DEBIAN" / script).returncode == 0
+    assert run(root / "usr/bin/foliot", "--version").stdout.startswith("foliot ")
+    pages = {page.name for page in (root / "usr/share/man/man1").iterdir()}
+    commands = run(foliot_binary(), "completion", "words", "--", "").stdout.splitlines()
+    assert pages == {"foliot.1.gz"} | {f"foliot-{line.split()[0]}.1.gz" for line in commands}
+    assert b"\\-\\-http\\-port" in gzip.decompress((root / "usr/share/man/man1/foliot-serve.1.gz").read_bytes())
+    for place in ("bash-completion/completions/foliot", "zsh/vendor-completions/_foliot", "fish/vendor_completions.d/foliot.fish"):
+        assert "foliot completion words" in (root / "usr/share" / place).read_text()
 
 
 def test_pods_start_what_exists_and_their_pools_are_read(tmp_path):

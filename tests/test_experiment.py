@@ -31,6 +31,15 @@ def test_what_is_found_is_written_and_can_be_drawn(name, tmp_path):
         assert picture.stat().st_size > 1000
 
 
+def test_a_goal_that_is_missed_has_an_exit_code(tmp_path):
+    result = experiment("infaas_scaling", "--quick", "--output", tmp_path)
+    assert result.returncode == 4, result.stderr
+    findings = json.loads((tmp_path / "infaas_scaling.json").read_text())["findings"]
+    for line, finding in zip(result.stdout.splitlines(), findings, strict=True):
+        assert f" ({'met' if finding['met'] else 'missed'}) / here " in line
+    assert not findings[0]["met"], "nothing is 21 times cheaper than a GPU that costs 16 times a CPU"
+
+
 @pytest.mark.parametrize("arguments, complaint", [
     (["figure_99"], "figure_99"),
     (["figure_5", "--scheduler", "lifo"], "there is no scheduler 'lifo'"),

@@ -36,6 +36,16 @@ def pairs(path):
                 {"a": ("m", 3), "b": ("n", 3)}, {"y": ("m", "n")})
 
 
+def points(path):
+    """The largest of a set: its first dimension is no batch."""
+    return save(path, [helper.make_node("ReduceMax", ["x"], ["y"], axes=[0])], {"x": ("n", 3)}, {"y": (1, 3)})
+
+
+def temperature(path):
+    """A scalar beside rows."""
+    return save(path, [helper.make_node("Div", ["x", "t"], ["y"])], {"x": ("n", 3), "t": ()}, {"y": ("n", 3)})
+
+
 def image(path):
     """Takes three channels only."""
     return save(path, [helper.make_node("Conv", ["x", "w"], ["y"])], {"x": ("N", "C", "?", "?")},
@@ -51,6 +61,8 @@ MODELS = {
     "no batch": lambda path: added(path, (2, 3), (1, 3), (2, 3)),
     "pairs": pairs,
     "image": image,
+    "set": points,
+    "temperature": temperature,
 }
 
 
@@ -72,6 +84,9 @@ def test_what_it_writes_compiles(name, tmp_path):
     if name == "no batch":
         assert "one by one: the inputs' first dimensions differ" in written
         assert "compiled without batching" in compiled.stderr
+    if name in ("set", "temperature"):
+        assert "batch_sizes" not in settings and "one by one" in written and "exactly" in written
+        assert name == "set" or settings["buckets"] == {"n": [1, 2, 4, 8, 16]}
     if name == "pairs":
         assert set(settings["buckets"]) == {"m", "n"} and "batch_sizes" not in settings
 

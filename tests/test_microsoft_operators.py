@@ -232,6 +232,38 @@ CASES = {
     "MatMulIntegerToFloat": Case("MatMulIntegerToFloat", codes(N, 6), codes(6, 4, kind=np.int8), scale(0.02),
                                  np.array([0.01, 0.02, 0.03, 0.04], np.float32), zero(100), np.zeros(4, np.int8), real(4),
                                  constants=(1, 2, 3, 4, 5, 6)),
+    "MatMulNBits": Case("MatMulNBits", real(N, 3, 40), codes(6, 3, 8), real(6, 3), constants=(1, 2), K=40, N=6, bits=4,
+                        block_size=16),
+    "MatMulNBits with zero points": Case("MatMulNBits", real(N, 3, 40), codes(6, 3, 8), real(18), codes(12, seed=1),
+                                         constants=(1, 2, 3), K=40, N=6, bits=4, block_size=16),
+    "MatMulNBits with real zero points and a bias": Case(
+        "MatMulNBits", real(N, 40), codes(6, 3, 8), real(6, 3), real(6, 3, seed=1), None, real(6), constants=(1, 2, 3, 5),
+        K=40, N=6, bits=4, block_size=16),
+    "MatMulNBits of 8 bits": Case("MatMulNBits", real(N, 3, 64), codes(6, 2, 32), real(6, 2), codes(6, 2, seed=1),
+                                  constants=(1, 2, 3), K=64, N=6, bits=8, block_size=32),
+    "MatMulBnb4, FP4": Case("MatMulBnb4", real(N, 3, 40), codes(120), real(15), constants=(1, 2), K=40, N=6,
+                            block_size=16, quant_type=0),
+    "MatMulBnb4, NF4": Case("MatMulBnb4", real(N, 3, 40), codes(120), real(15), constants=(1, 2), K=40, N=6,
+                            block_size=16, quant_type=1),
+    "GroupQueryAttention": Case("GroupQueryAttention", real(N, S, 4 * D), real(N, S, 2 * D, seed=1), real(N, S, 2 * D, seed=2), None, None,
+                                np.array([4, 2], np.int32), np.array(S, np.int32), constants=(6,), num_heads=2 * HEADS,
+                                kv_num_heads=HEADS, outputs=3),
+    "GroupQueryAttention of one operand, turned": Case(
+        "GroupQueryAttention", real(N, S, 16 * D), None, None, None, None, np.array([4, 4], np.int32), np.array(S, np.int32),
+        real(9, 8), real(9, 8, seed=1), constants=(6, 7, 8), num_heads=2 * HEADS, kv_num_heads=HEADS, outputs=3, do_rotary=1,
+        scale=0.3),
+    "GroupQueryAttention with a past": Case(
+        "GroupQueryAttention", real(N, 1, 8 * D), real(N, 1, 4 * D, seed=1), real(N, 1, 4 * D, seed=2),
+        real(N, HEADS, 3, 2 * D, seed=3), real(N, HEADS, 3, 2 * D, seed=4), np.array([3, 3], np.int32), np.array(4, np.int32),
+        real(9, 8), real(9, 8, seed=1),
+        constants=(6, 7, 8), num_heads=2 * HEADS, kv_num_heads=HEADS, outputs=3, do_rotary=1, rotary_interleaved=1),
+    "RotaryEmbedding": Case("RotaryEmbedding", real(N, S, D), np.array([[0, 3, 1, 7, 2], [5, 5, 0, 8, 1]]), real(9, 2),
+                            real(9, 2, seed=1), constants=(2, 3)),
+    "RotaryEmbedding, interleaved": Case("RotaryEmbedding", real(N, HEADS, S, D), np.array([[0, 3, 1, 7, 2], [5, 5, 0, 8, 1]]),
+                                         real(9, D // 2), real(9, D // 2, seed=1), constants=(2, 3), interleaved=1),
+    "RotaryEmbedding from a position on, in part": Case(
+        "RotaryEmbedding", real(N, S, 2 * D), np.array([3]), real(9, 2), real(9, 2, seed=1), constants=(1, 2, 3), num_heads=HEADS,
+        rotary_embedding_dim=4),
 }  # fmt: skip
 
 # Rounded to codes twice, where onnxruntime looks values up or sums codes: a tie falls on either side.
@@ -257,6 +289,70 @@ def test_operator(name, tmp_path):
     assert set(actual) == set(expected)
     for output, values in expected.items():
         expect_close(actual[output], values, steps=case.operator in STEPS)
+
+
+def test_a_past_that_is_not_full_is_refused(tmp_path):
+    """As of a buffer of a fixed size: then the new key would belong somewhere in it."""
+    case = CASES["GroupQueryAttention with a past"]
+    path = tmp_path / "model.onnx"
+    onnx.save(case.model(), path)
+    package, _ = compiled(path)
+    with pytest.raises(Failed, match="refuses 1 of 2 rows, .* zeros: 1\\."):
+        answers(package, tmp_path, {**case.inputs(), "x5": np.array([3, 2], np.int32)})
+
+
+# Of weights, by the number of bits: all that fit the type.
+SMALL_TYPES = {TensorProto.INT4: 4, TensorProto.UINT4: 4, TensorProto.INT2: 2, TensorProto.UINT2: 2,
+               TensorProto.FLOAT8E4M3FN: 8, TensorProto.FLOAT8E4M3FNUZ: 8, TensorProto.FLOAT8E5M2: 8,
+               TensorProto.FLOAT8E5M2FNUZ: 8, TensorProto.FLOAT4E2M1: 4}  # fmt: skip
+
+
+def packed(kind, rows, columns, seed=0):
+    """A tensor of every code in turn but NaN and infinities."""
+    bits = SMALL_TYPES[kind]
+    finite = []
+    for code in range(2**bits):
+        value = numpy_helper.to_array(helper.make_tensor("one", kind, [1], bytes([code]), raw=True))
+        if np.isfinite(value.astype(np.float32)).all():
+            finite.append(code)
+    chosen = np.resize(np.random.default_rng(seed).permutation(finite), rows * columns).reshape(-1, 8 // bits)
+    data = (chosen << np.arange(0, 8, bits)).sum(axis=1).astype(np.uint8)
+    return helper.make_tensor("w", kind, [rows, columns], data.tobytes(), raw=True)
+
+
+@pytest.mark.parametrize("block", [0, 4])
+@pytest.mark.parametrize("kind", SMALL_TYPES, ids=TensorProto.DataType.Name)
+def test_weights_of_small_types(kind, block, tmp_path):
+    weights = packed(kind, 32, 8)
+    scales = real(8, 8, seed=1) if block else np.abs(real(8, seed=1)) + np.float32(0.1)
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["v"], axis=0 if block else 1, block_size=block),
+             helper.make_node("MatMul", ["x", "v"], ["y"])]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 32])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 8])],
+                              [weights, numpy_helper.from_array(scales, "s")])  # fmt: skip
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, ir_version=13, opset_imports=[helper.make_opsetid("", 25)]), path)
+    x = real(ROWS, 32, seed=2)
+    real_weights = numpy_helper.to_array(weights).astype(np.float64)
+    expected = x.astype(np.float64) @ (real_weights * (np.repeat(scales, 4, axis=0) if block else scales))
+    package, complaints = compiled(path)
+    assert "without batching" not in complaints
+    expect_close(answers(package, tmp_path, {"x": x})["y"], expected.astype(np.float32))
+
+
+def test_activations_of_small_types_are_refused(tmp_path):
+    """Their zero point says which type they have; read as int8 they would have its range."""
+    zero_point = helper.make_tensor("z", TensorProto.INT4, [], bytes([0]), raw=True)
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], "the_node"),
+             helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
+                              [zero_point, numpy_helper.from_array(np.float32(0.5), "s")])  # fmt: skip
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    with pytest.raises(Failed) as refusal:
+        compiled(path)
+    assert "'the_node' (QuantizeLinear)" in str(refusal.value) and "'z'" in str(refusal.value)
 
 
 REFUSED = {

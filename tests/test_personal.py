@@ -197,7 +197,7 @@ def test_more_users_than_memory_are_in_a_store(serve, repository, tmp_path):
         for first in range(0, users, 1000):
             movies.observe_all([personal.Observation(user, int(IDS[user % len(IDS)]), 1 + user % 4, id=user)
                                 for user in range(first, first + 1000)])
-        some = list(range(0, users, 900))
+        some = list(range(0, users, 901))  # of all items and values
         items = [int(IDS[user % len(IDS)]) for user in some]
         movies.observe_all([personal.Observation(user, item, 1 + user % 4, id=user) for user, item in zip(some, items)])
         page = server.metrics()

@@ -48,7 +48,36 @@ def test_a_longer_slo_costs_no_more(files):
     assert cost("60ms") > cost("600ms")
 
 
+def test_says_what_the_plan_keeps_on_other_arrivals(files):
+    result = plan(files, "--slo", "150ms")
+    assert "held out: plans for either half of the trace keep " in result.stdout
+    assert "warning: on other arrivals like these, expect as little as " in result.stderr
+
+
+def test_a_stage_with_conditions_and_no_visits_is_named(files):
+    text = files["profiles.toml"].read_text()
+    assert "warning: stage 'fine' has conditions" not in plan(files).stderr
+    files["profiles.toml"].write_text(text.split("[visits]")[0])
+    assert "warning: stage 'fine' has conditions" in plan(files).stderr
+
+
+def test_takes_the_devices_that_there_are(files):
+    def replicas(kind):
+        lines = plan(files).stdout.splitlines()[3:6]
+        return sum(int(line.split()[5]) for line in lines if line.split()[3] == kind)
+
+    assert replicas("cpu") > 3
+    files["prices.toml"].write_text('cpu = { dollars = 0.05, devices = 3 }\n"cpu:4" = 0.20\ncuda = 0.68\n')
+    assert 0 < replicas("cpu") <= 3
+
+
+def test_ends_where_kinds_cost_nothing(files):
+    files["prices.toml"].write_text('cpu = 0\n"cpu:4" = 0\ncuda = 0.68\n')
+    assert "cost: 0.00 dollars" in plan(files).stdout
+
+
 @pytest.mark.parametrize("file, old, new, complaint", [
+    ("prices.toml", "cpu = 0.05", "cpu = { devices = 2 }", "prices.toml:2: needs 'dollars'"),
     ("trace.csv", None, "", "trace.csv': no instant is in it"),
     ("trace.csv", None, "1.0\n2.0\n1.5\n", "trace.csv': line 3: 1.5 s comes before the instant above it"),
     ("prices.toml", "cuda = 0.68", "", "prices.toml: no price of 'cuda'"),

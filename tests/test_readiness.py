@@ -172,7 +172,18 @@ def test_one_that_can_be_served_is_enough_unless_it_is_strict(tmp_path, serve):
 
 def test_an_empty_repository_is_ready_as_triton_is(tmp_path, serve):
     (tmp_path / "models").mkdir()
-    assert readiness(serve(tmp_path / "models", strict_readiness=True, **OPTIONS))
+    assert readiness(serve(tmp_path / "models", strict_readiness=True, watch="1s", **OPTIONS))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_command_says_what_the_endpoint_says(tmp_path, strict):
+    write_dense(tmp_path / "models", "good")
+    write_broken(tmp_path / "models", ["broken"])
+    with started(tmp_path / "models", tmp_path / "log", **({"strict_readiness": True} if strict else {})) as server:
+        await_line(server, "not ready: 1 of 2" if strict else "ready: ")
+        done = subprocess.run([foliot_binary(), "models", "--url", server.http, "--ready"], capture_output=True, text=True)
+        assert readiness(server) is not strict
+        assert (done.returncode, done.stdout.split(":")[0]) == ((1, "not ready") if strict else (0, "ready")), done
 
 
 # The start

@@ -67,7 +67,7 @@ def client(frontend):
 
 
 def observations_in(folder):
-    """Ids by user, in the segments of a log (src/store/log_frame.h, src/personal/user_records.cc)."""
+    """Ids by user, in the segments of a log (src/foundation/store/log_frame.h, src/answer/personal/storage/user_records.cc)."""
     found = {}
     for segment in folder.glob("log.*"):
         data = segment.read_bytes()
@@ -122,6 +122,12 @@ def test_any_front_end_answers_for_any_user(homes):
         for user in range(30):
             likes = taste(user // 3) * (1 if user % 3 else -1)
             assert films.predict(user, 20) * likes > 8, "of both observations the mean would be near zero"
+
+
+def test_no_front_end_retrains_by_itself(homes):
+    (homes.folder / "models/movies/personal.toml").write_text(GREEDY + "[retrain]\nafter_observations = 1\n")
+    homes.add("four")
+    assert "'movies' is not retrained as [retrain] in its personal.toml asks for" in homes.frontends[-1].output()
 
 
 def test_no_acknowledged_observation_is_lost_with_a_front_end(homes):

@@ -60,7 +60,7 @@ def photo(seed, width, height, **options):
 
 
 def expected_image(jpeg, fit):
-    """By Pillow: the definition in src/device/cpu/jpeg_decoder.h."""
+    """By Pillow: the definition in src/engine/device/cpu/jpeg_decoder.h."""
     image = Image.open(io.BytesIO(jpeg))
     width, height = image.size
     left, top, of_width, of_height, to_width, to_height = 0.0, 0.0, width, height, WIDTH, HEIGHT

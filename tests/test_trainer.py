@@ -238,6 +238,20 @@ def test_features_that_spark_found_are_calibrated():
     assert np.mean((of_users @ found.T - weights @ features.T) ** 2) < 0.02
 
 
+def test_what_the_server_hides_is_not_trained_on(folders):
+    folder, output = folders
+    of_user, _, values = write_folder(folder, np.zeros((40, 2)))
+    hidden = np.random.default_rng(4).random(len(values)) < 0.1
+    hidden[of_user == 3] = True  # a user of whom all is hidden
+    np.where(hidden, np.nan, values).astype("<f4").tofile(folder / "values.f32")
+    np.where(hidden, -1, 0).astype("<f4").tofile(folder / "probabilities.f32")
+    done = run(folder, output)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((output / "training.json").read_text())["metrics"]
+    assert metrics["observations"] == np.count_nonzero(~hidden) and metrics["loss"] < 0.05
+    assert np.isfinite(np.fromfile(output / "weights.f32", "<f4")).all()
+
+
 def test_the_validation_pool_is_not_trained_on(folders):
     folder, output = folders
     before = np.ones((40, 5))

@@ -12,6 +12,7 @@ import time
 import urllib.parse
 
 import numpy as np
+import onnx
 import pytest
 import tritonclient.http as triton
 from onnx import TensorProto, helper
@@ -199,6 +200,40 @@ def test_the_repository_is_watched(watching):
     assert ask(watching) == 2
 
 
+def test_a_name_that_cannot_be_looked_at_ends_nothing(watching):
+    (watching.repository / "itself").symlink_to("itself")
+    eventually(lambda: "symbolic links" in index(watching).get("itself", {}).get("reason", ""))
+    assert ask(watching) == 1
+    (watching.repository / "itself").unlink()
+    onnx_models.constant(watching.repository / "n/model.onnx", 7)
+    eventually(lambda: index(watching).get("n", {}).get("state") == "READY")
+    assert "itself" not in index(watching)
+
+
+def test_a_name_that_cannot_be_looked_at_is_said_at_start(tmp_path, serve):
+    onnx_models.constant(tmp_path / "models/m/model.onnx", 1)
+    (tmp_path / "models/itself").symlink_to("itself")
+    listed = subprocess.run([foliot_binary(), "models", tmp_path / "models"], capture_output=True, text=True)
+    assert "itself: Too many levels of symbolic links" in listed.stdout + listed.stderr
+    assert ask(serve(tmp_path / "models", **OPTIONS)) == 1
+
+
+def test_no_fifo_is_opened(watching):
+    """Opening one would wait for a writer for ever."""
+    folder = watching.repository / "n"
+    folder.mkdir()
+    os.mkfifo(folder / "weights")
+    model = onnx.load(onnx_models.constant(watching.repository.parent / "whole.onnx", 9))
+    (tensor, *_) = model.graph.initializer
+    tensor.ClearField("raw_data")
+    tensor.ClearField("float_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights")
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    eventually(lambda: "'weights' is no regular file" in index(watching).get("n", {}).get("reason", ""))
+    assert ask(watching) == 1
+
+
 def test_a_file_that_is_still_being_written_is_left_alone(watching):
     whole = onnx_models.constant(watching.repository.parent / "whole.onnx", 9).read_bytes()
     target = watching.repository / "n/model.onnx"
@@ -234,6 +269,7 @@ def test_the_repository_is_watched_while_clients_change_it(tmp_path, serve):
 
 
 def test_a_compiler_that_is_killed_is_an_error_that_names_the_model(server):
+    eventually(lambda: not compilers(server))  # of other batch sizes of what is served
     write_slow(server.repository / "slow/1/model.onnx")
     answer = []
     loading = threading.Thread(target=lambda: answer.append(load(server, "slow")))

@@ -2,7 +2,7 @@
 """Checks the language of comments, messages and documents.
 
 tools/words.txt lists words that are not used, each with a better one. They are
-looked for in comments and strings of src/, in comments and docstrings of python/
+looked for in comments, strings and documents of src/, in comments and docstrings of python/
 and tests/, and in README.md and docs/; those marked {names} in the identifiers of
 src/, too. Sentences of the documents that are read first have at most 35 words.
 Code in backticks and fenced code is not text.
@@ -94,7 +94,7 @@ READERS = {".h": cpp_texts, ".cc": cpp_texts, ".py": python_texts, ".md": markdo
 
 def files(root):
     """Every file whose language is checked, in order."""
-    for folder, suffixes in (("src", (".h", ".cc")), ("python", (".py",)), ("tests", (".py",)), ("docs", (".md",))):
+    for folder, suffixes in (("src", (".h", ".cc", ".md")), ("python", (".py",)), ("tests", (".py",)), ("docs", (".md",))):
         yield from sorted(path for path in (root / folder).rglob("*") if path.suffix in suffixes)
     yield root / "README.md"
 

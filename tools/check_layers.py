@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-from rooms import Rooms, matches
+from rooms import Rooms, matches, wing_of
 
 # What state machines, which take time as an argument, run on the caller's thread and draw
 # from the Random passed to them, do not use.
@@ -49,7 +49,7 @@ def check_file(src, path, rooms):
     if entry is None:
         yield f"src/{path}:1: the room '{room}' is not in src/rooms.json"
         return
-    allowed = [room, "base", *entry["may_include"]]
+    allowed = [room, "foundation/base", *entry["may_include"]]
     if is_test:
         allowed += entry.get("tests_may_include", [])
 
@@ -58,7 +58,7 @@ def check_file(src, path, rooms):
         if quoted and (src / target).exists():
             if target_room == "app" and room != "app":
                 yield f"src/{path}:{number}: includes {target}: nobody includes app"
-            elif not any(matches(target_room, pattern) for pattern in allowed):
+            elif not any(rooms.allows(pattern, target_room) for pattern in allowed):
                 yield f"src/{path}:{number}: includes {target}: {room} may include only {', '.join(allowed)}"
             continue
         for library, headers in rooms.headers.items():
@@ -86,17 +86,33 @@ def source_files(src):
 
 
 def check_table(rooms):
-    """A room that includes one which stands after it closes a circle, or will."""
+    """What includes a room or a wing that stands after it closes a circle, or will."""
     names = [entry["room"] for entry in rooms.rooms]
+    wings = list(rooms.wings)
     for i, entry in enumerate(rooms.rooms):
+        wing = wing_of(entry["room"])
+        if wing not in wings:
+            yield f"src/rooms.json: {entry['room']} is in no wing"
+            continue
         for pattern in entry["may_include"]:
-            if pattern != "*" and pattern not in names[:i]:
+            is_wing = pattern in wings and pattern not in names
+            below = wings[:wings.index(wing)]
+            if pattern != "*" and (pattern not in below if is_wing else pattern not in names[:i]):
                 yield f"src/rooms.json: {entry['room']} includes {pattern}, which does not stand before it"
+            elif pattern != "*" and wing_of(pattern) not in [wing, *below]:
+                yield f"src/rooms.json: {entry['room']} includes {pattern}, whose wing stands above {wing}"
+
+
+def check_folders(src, rooms):
+    """A folder of src/ that is no wing."""
+    for folder in sorted(path.name for path in src.iterdir() if path.is_dir()):
+        if folder not in rooms.wings:
+            yield f"src/{folder}: is no wing of src/rooms.json"
 
 
 def check(src, rooms):
     """All breaches under `src`."""
-    return [*check_table(rooms), *(breach for path in source_files(src) for breach in check_file(src, path, rooms))]
+    return [*check_table(rooms), *check_folders(src, rooms), *(breach for path in source_files(src) for breach in check_file(src, path, rooms))]
 
 
 def main():

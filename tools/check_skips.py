@@ -3,7 +3,8 @@
 
     check_skips.py REPORT...
 
-REPORT is JUnit's XML as ctest and pytest write it. tests/allowed_skips.toml names the tests
+REPORT is JUnit's XML as googletest and pytest write it; a case of googletest is named after its
+report, ROOM/Suite.Case. tests/allowed_skips.toml names the tests
 that may be skipped, each with the reason that it must give. Prints every skipped test, and
 exits with 1 if there is one that the file does not allow.
 """
@@ -19,23 +20,22 @@ import xml.etree.ElementTree
 ALLOWED = pathlib.Path(__file__).resolve().parent.parent / "tests/allowed_skips.toml"
 
 
-def reason_of(case, skipped):
-    """What the test said: googletest in its output, pytest in the element's message."""
-    said = re.search(r"Skipped\n(.+)", case.findtext("system-out") or "")
-    if said:
-        return said.group(1).strip()
-    lines = ((skipped.get("message") if skipped is not None else None) or "").strip().splitlines()
+def reason_of(skipped):
+    """The last line of what the test said, which googletest and pytest put into the element's message."""
+    lines = (skipped.get("message") or "").strip().splitlines()
     return lines[-1] if lines else ""
 
 
 def skips(report):
     """(test, reason) of every skipped test of a report."""
-    for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
+    root = xml.etree.ElementTree.parse(report).getroot()
+    prefix = f"{report.stem}/" if root.get("name") == "AllTests" else ""  # so googletest calls it
+    for case in root.iter("testcase"):
         skipped = case.find("skipped")
-        if skipped is None and case.get("status") not in ("disabled", "notrun"):
-            continue
-        name, of = case.get("name"), case.get("classname")
-        yield name if of in (None, name) else f"{of}.{name}", reason_of(case, skipped)
+        if skipped is not None:
+            yield f"{prefix}{case.get('classname')}.{case.get('name')}", reason_of(skipped)
+        elif case.get("status") == "notrun":
+            yield f"{prefix}{case.get('classname')}.{case.get('name')}", "disabled"
 
 
 def is_allowed(test, reason, allowed):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rooms of src/, as src/rooms.json has them: for the tools, and as the table of a document.
+"""The wings and rooms of src/, as src/rooms.json has them: for the tools, and as tables of a document.
 
     rooms.py                    prints the table in Markdown
     rooms.py --check FILE...    fails if a table between <!-- rooms --> and <!-- /rooms --> differs
@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of production code: a room that is larger is to be divided.
 LINES_MAX = 9000
-LARGE = ("device", "device/*", "compiler")
+LARGE = ("engine/device", "engine/device/*", "engine/compiler")
 TEST = re.compile(r"test_.*|.*_(test|fuzz|bench)")
 BLOCK = re.compile(r"(<!-- rooms -->\n).*?(<!-- /rooms -->)", re.DOTALL)
 
@@ -27,10 +27,16 @@ def matches(room, pattern):
     return fnmatch.fnmatchcase(room, pattern) and room.count("/") == pattern.count("/") or pattern == "*"
 
 
+def wing_of(room):
+    """The wing that a room, or a pattern of rooms, lies in: its first folder."""
+    return room.split("/")[0]
+
+
 class Rooms:
     """The table, with its questions answered."""
 
     def __init__(self, table):
+        self.wings = table["wings"]
         self.rooms = table["rooms"]
         self.headers = table["headers"]
         self.state_machines = table["state_machines"]
@@ -43,9 +49,16 @@ class Rooms:
         """The entry of a room, by its name or a pattern that it matches; None if there is none."""
         return next((entry for entry in self.rooms if matches(room, entry["room"])), None)
 
+    def allows(self, pattern, room):
+        """True if a rule that names `pattern`, which may be a wing, names `room`. Rooms for tests only
+        (conformance) are not meant by the name of their wing."""
+        if pattern in self.wings and self.find(pattern) is None:
+            return wing_of(room) == pattern and not room.endswith("/conformance")
+        return matches(room, pattern)
+
     def of(self, path):
         """The room that a path relative to src/ lies in: the innermost folder that is one
-        (compiler/operators is a part of compiler), or else its own folder."""
+        (engine/compiler/operators is a part of engine/compiler), or else its own folder."""
         for folder in path.parents:
             if self.find(folder.as_posix()) is not None:
                 return folder.as_posix()
@@ -61,11 +74,18 @@ class Rooms:
 
 
 def markdown(rooms):
-    lines = ["| room | what is in it | may include, besides base |", "|---|---|---|"]
-    for entry in rooms.rooms:
-        included = ", ".join(entry["may_include"]).replace("*", "\\*") or "-"
-        lines.append(f"| {entry['room']} | {entry['holds']} | {included} |".replace("/* |", "/\\* |"))
-    return "\n".join(lines) + "\n"
+    """A heading and a table for each wing, the highest first."""
+    parts = []
+    for wing, holds in reversed(rooms.wings.items()):
+        parts += [f"## {wing}", "", f"{holds[0].upper()}{holds[1:]}.", "",
+                  "| room | what is in it | may include, besides foundation/base |", "|---|---|---|"]
+        for entry in rooms.rooms:
+            if wing_of(entry["room"]) == wing:
+                name = entry["room"].removeprefix(wing + "/")
+                included = ", ".join(entry["may_include"]) or "-"
+                parts.append(f"| {name} | {entry['holds']} | {included} |".replace("*", "\\*"))
+        parts.append("")
+    return "\n".join(parts)
 
 
 def lines_of_rooms(rooms, source):

@@ -24,7 +24,7 @@ import os
 import pathlib
 import re
 
-# As of the server (core/pipeline_info.h, pipeline/spec_check.cc).
+# As of the server (foundation/core/pipeline_info.h, answer/pipelines/spec_check.cc).
 STAGES_MAX = 32
 CONDITIONS_MAX = 8
 SLOTS_MAX = 255

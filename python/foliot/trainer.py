@@ -34,13 +34,13 @@ NOISE_MIN = 1e-4
 # By which the noise is taken to be larger than calibrate() finds it: where items have few observations, their features fit
 # the noise of these.
 NOISE_FACTORS = (1, 1.5, 2.5, 4, 6, 10)
-# An observation in ten is held out, as the server does (src/personal/weight_table.cc).
+# An observation in ten is held out, as the server does (src/answer/personal/storage/weight_table.cc).
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclasses.dataclass
 class Observations:
-    """One entry for each observation. Users and items are indexes; no observation is of the validation pool."""
+    """One entry for each observation. Users and items are indexes; none is one that the server withholds."""
 
     users: np.ndarray
     items: np.ndarray
@@ -270,7 +270,7 @@ def read(folder):
     of_user = np.repeat(np.arange(len(users)), counts.astype(np.int64))
     at = np.searchsorted(known_items, items)
     at[at == len(known_items)] = 0
-    # Items that left, and the validation pool, which shows how good the version is.
+    # Not items that left, nor the validation pool, nor what is hidden (-1): the server judges the version by these.
     is_used = (known_items[at] == items) & (probabilities == 0)
     with np.errstate(over="ignore"):
         is_held_out = ((ids * HASH) >> np.uint64(32)) % np.uint64(10) == 0

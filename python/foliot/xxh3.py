@@ -1,4 +1,4 @@
-"""XXH3, 64 bits, seed 0, of at least 17 bytes: the checksum of tables that Foliot maps (src/personal/mapped_rows.h).
+"""XXH3, 64 bits, seed 0, of at least 17 bytes: the checksum of tables that Foliot maps (src/answer/personal/weights/mapped_rows.h).
 
 Its inner loop is numpy's, over a thousand bytes at a time.
 """

@@ -1,4 +1,4 @@
-"""The messages and the stub of a service of src/frontend, made by protoc as the build does."""
+"""The messages and the stub of a service of src/foundation/protocol, made by protoc as the build does."""
 
 import subprocess
 import tempfile
@@ -25,7 +25,7 @@ def protocol(proto, service):
     """(messages by name, a function that makes the stub of a channel)."""
     pool = descriptor_pool.DescriptorPool()
     with tempfile.NamedTemporaryFile() as compiled:
-        folder = ROOT / "src/frontend"
+        folder = ROOT / "src/foundation/protocol"
         subprocess.run(["protoc", f"--proto_path={folder}", f"--descriptor_set_out={compiled.name}", proto], check=True)
         for file in descriptor_pb2.FileDescriptorSet.FromString(compiled.read()).file:
             pool.Add(file)

@@ -1,4 +1,4 @@
-"""A client of a controller's request link (src/transport/message.h), as a front end is
+"""A client of a controller's request link (src/cluster/transport/message.h), as a front end is
 one, for requests without inputs: open-loop load of which every answer is kept.
 
 Times are seconds of time.monotonic(). The controller is on the same machine, where that

@@ -12,6 +12,8 @@ from foliot_tools.waiting import eventually
 RULES = ROOT / "deploy/prometheus/foliot.rules.yml"
 NOT_AVAILABLE = 69  # of tools/prometheus
 SCRAPE_INTERVAL = "500ms"
+# The first of these labels that an alert has says what it is about.
+ABOUT = ("task", "pipeline", "model", "instance")
 
 
 def available():
@@ -74,9 +76,10 @@ class Prometheus:
         return None if data is None else [(each["metric"], float(each["value"][1])) for each in data["result"]]
 
     def firing(self):
-        """{(alert, instance, or model, or nothing)} that fire now."""
+        """{(alert, what it is about, if anything)} that fire now."""
         data = self._get("alerts") or {"alerts": []}
-        now = {(alert["labels"]["alertname"], alert["labels"].get("instance") or alert["labels"].get("model"))
+        now = {(alert["labels"]["alertname"],
+                next((alert["labels"][label] for label in ABOUT if label in alert["labels"]), None))
                for alert in data["alerts"] if alert["state"] == "firing"}
         self.seen |= now
         return now
@@ -91,6 +94,6 @@ class Prometheus:
         eventually(condition, seconds, missing, interval_seconds=0.1)
 
     def await_alert(self, name, about=None, seconds=30):
-        """Until this alert fires; `about`: its instance or model, if not any."""
+        """Until this alert fires; `about`: its task, pipeline, model or instance, if not any."""
         self.wait(lambda: any(alert == name and about in (None, labelled) for alert, labelled in self.firing()),
                   seconds, f"{name} does not fire{f' about {about}' if about else ''}")

@@ -1,4 +1,4 @@
-// The program's `operator new`, which counts (base/heap.h) and otherwise does what the
+// The program's `operator new`, which counts (foundation/base/heap.h) and otherwise does what the
 // standard library's does. C++ lets a program define it; memory is malloc()'s, and goes
 // back through the library's own `operator delete` and free(), so that any allocator
 // that stands in for malloc() still can. The array and nothrow forms call this one.
@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "base/heap.h"
+#include "foundation/base/heap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FOLIOT_SANITIZED 1

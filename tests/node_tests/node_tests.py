@@ -136,7 +136,7 @@ def attempt(process, folder, model, values):
     # Rows beyond 4096 are compiled as one.
     status, *rest = process.run(folder, batch if 1 <= batch <= 4096 else 1)
     if status != "ok":
-        return None, rest[0]
+        return None, f"rows {rest[0]} are refused" if status == "refused" else rest[0]
     outputs = []
     for i, summary in enumerate(rest):
         type_name, *extents = summary.split()

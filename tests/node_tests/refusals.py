@@ -21,6 +21,7 @@ MESSAGES = [
     (r"training_mode is not supported", TRAINING),
     (r"is not a tensor; only tensors can be served", NOT_A_TENSOR),
     (r"ONNX element type 0 is not supported|strings \(datatype BYTES\) are not supported", NOT_A_TENSOR),
+    (r"only weights are supported in such types", ELEMENT_TYPE),
     (r"ONNX element type (14|15|17|18|19|20|21|22|23|24|25|26) is not supported", ELEMENT_TYPE),
 ]
 

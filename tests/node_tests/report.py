@@ -39,6 +39,33 @@ That is so in {bound} of the cases that pass; all others run on inputs alone.
 | integers, bool | as they are; convolutions of integers in float32, where that is exact; matrix products of integers in vectors, but without VNNI (`foliot compile --report` shows `foliot:matmul`) |
 | QuantizeLinear, DequantizeLinear | kernels between float32 and int8 or uint8; convolutions, products, additions, elementwise functions, MaxPool and movements between the two compute in integers where the CPU has AVX512_VNNI, else in float32 |
 | operators on codes (QLinearConv, QLinearMatMul, QLinearAdd, ...) | as the real operator between a dequantisation and a quantisation, so as those above; by the arithmetic that defines them, in float32, where scales are not known when compiling |
+| weights of 2 or 4 bits, floats of 4 or 8 bits (INT4, UINT2, FLOAT8E4M3FN, ...; MatMulNBits, MatMulBnb4) | as int8, uint8 or float32; those with a scale for each block become float32 weights when compiling, which take 8 times the memory of 4 bits; what else has such a type is refused |
+
+## What ONNX leaves open
+
+Random models are compared with onnxruntime (`make fuzz-models`, and a minute of it in `make test`); where the two differ
+by more than rounding, onnx's reference decides. What is open, and what is done here:
+
+| case | here |
+|---|---|
+| NaN in Max, Min, ReduceMax, ReduceMin, Clip, Relu, Sign | the result is NaN |
+| NaN or infinity in a row, where a convolution is followed by Relu, Clip, HardSigmoid, Exp, Max or Min | the kernels would make a number of NaN: the row is refused (`model_error`), its neighbours are not |
+| an index out of range in Gather, GatherElements, GatherND, ScatterElements, ScatterND | the row that brought it is refused (`model_error`), where its row is known; else it reads as zeros, and an update is left out |
+| QuantizeLinear of NaN | the least code |
+| Cast to an integer of what is beyond its range, or NaN | the nearest integer of the type; 0 |
+| an integer divided by zero, or its remainder | 0 |
+| integers beyond their range | wrap around |
+| Pow of an integer base and a fractional exponent | in float64, the fraction cut |
+| Resize before opset 11, nearest | the next pixel where the image becomes smaller, else the one before |
+| Resize of integers, linear | in float32, the fraction cut |
+| Clip whose bounds cross | the upper one |
+| equal elements in TopK | the first one comes first |
+| NaN in TopK | the largest |
+| NaN in MaxPool | NaN, or the greatest of the others, by the order in a window |
+| NaN or infinity beside a position of Resize or GridSample | counts where its weight is not zero |
+| Softplus of numbers far below zero | within 1e-6, not relative to the result |
+| Pow of -infinity, and of -0 to -0.5 | by roots and reciprocals where the exponent is 0.5, 1.5, -0.5 or -1 |
+| quantised convolutions and products between QuantizeLinear and DequantizeLinear | the zero point is added before rounding: a tie may give the next code |
 
 ## Control flow and functions
 

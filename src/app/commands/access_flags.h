@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "frontend/frontend.h"
-#include "serving/access_files.h"
+#include "edge/frontend/frontend.h"
+#include "node/files/access_files.h"
 
 namespace foliot {
 

@@ -13,13 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "app/commands/progress_bar.h"
-#include "client/bench.h"
-#include "config/toml_file.h"
-#include "config/toml_reader.h"
-#include "workload/arrival_trace.h"
-#include "workload/workload_file.h"
+#include "foundation/config/toml_file.h"
+#include "foundation/config/toml_reader.h"
+#include "load/client/bench.h"
+#include "load/workload/arrival_trace.h"
+#include "load/workload/workload_file.h"
 
 namespace foliot {
 namespace {
@@ -337,7 +338,7 @@ void add_run_flags(CLI::App& command, BenchFlags& flags) {
   command.add_option("-d,--duration", flags.duration,
                      "How long to measure [10s; of a workload, its own, and with its warm-up]");
   command.add_option("--warmup", flags.warmup, "Sent before, and not counted [1s; of a workload, its own]");
-  command.add_option("--seed", flags.seed, "Of arrivals, choice of models, and inputs [1; of a workload, its own]");
+  add_seed_flag(command, flags.seed, "Of arrivals, choice of models, and inputs", "1; of a workload, its own");
   command.add_option("--json", flags.json, "Write the report as JSON to this file; - for standard output")
       ->type_name("FILE");
   command.add_option("--connections", flags.connections, "To the server [gRPC 4; HTTP as needed, up to 512]");

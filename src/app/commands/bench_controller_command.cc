@@ -11,9 +11,9 @@
 
 #include "app/commands/access_flags.h"
 #include "app/commands/flags.h"
-#include "base/units.h"
-#include "emulation/request_load.h"
-#include "transport/link_loop.h"
+#include "cluster/transport/link_loop.h"
+#include "foundation/base/units.h"
+#include "virtual/emulation/request_load.h"
 
 namespace foliot {
 namespace {
@@ -116,7 +116,7 @@ void add_bench_controller_command(CLI::App& app, int& exit_code) {
   command->add_option("--tenant", flags->tenant, "the key whose share they count against")->type_name("NAME");
   add_duration_flag(*command, "duration", flags->load.duration, "how long to measure");
   add_duration_flag(*command, "warmup", flags->load.warm_up, "at the beginning, not counted, while the rate grows");
-  command->add_option("--seed", flags->load.seed, "of arrivals and choice of models")->capture_default_str();
+  add_seed_flag(*command, flags->load.seed, "of arrivals and choice of models");
   add_link_tls_flags(*command, flags->tls);
   command->add_option("--json", flags->json, "write the report as JSON to this file")->type_name("FILE");
   command->callback([flags, &exit_code] {

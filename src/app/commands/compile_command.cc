@@ -15,12 +15,12 @@
 #include "app/commands/compile_report.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
-#include "base/units.h"
-#include "compiler/compiler.h"
-#include "compiler/onnx_reader.h"
-#include "device/cpu/cpu_device.h"
-#include "program/package.h"
-#include "repository/model_config.h"
+#include "engine/compiler/compiler.h"
+#include "engine/compiler/onnx_reader.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "engine/program/package.h"
+#include "foundation/base/units.h"
+#include "models/repository/model_config.h"
 
 namespace foliot {
 namespace {

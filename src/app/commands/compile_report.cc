@@ -7,12 +7,12 @@
 #include <memory>
 #include <utility>
 
-#include "base/units.h"
-#include "compiler/memory_planner.h"
-#include "compiler/plan_durations.h"
-#include "compiler/program_runner.h"
-#include "device/cpu/layout_name.h"
-#include "frontend/json_text.h"
+#include "edge/requests/json_text.h"
+#include "engine/compiler/memory_planner.h"
+#include "engine/compiler/plan_durations.h"
+#include "engine/compiler/program_runner.h"
+#include "engine/device/cpu/layout_name.h"
+#include "foundation/base/units.h"
 
 namespace foliot {
 namespace {

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
-#include "base/time.h"
-#include "compiler/compiler.h"
-#include "device/device.h"
-#include "program/program.h"
+#include "engine/compiler/compiler.h"
+#include "engine/device/device.h"
+#include "engine/program/program.h"
+#include "foundation/base/status.h"
+#include "foundation/base/time.h"
 
 namespace foliot {
 

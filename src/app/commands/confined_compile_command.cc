@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "device/cpu/cpu_device.h"
-#include "process/fork_server.h"
-#include "repository/compile_process.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "foundation/process/fork_server.h"
+#include "models/repository/compile_process.h"
 
 namespace foliot {
 namespace {

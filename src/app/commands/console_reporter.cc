@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/commands/logger_flags.h"
-#include "platform/clock.h"
+#include "foundation/platform/clock.h"
 
 namespace foliot {
 namespace {
@@ -41,7 +41,8 @@ void ConsoleReporter::on_compiling(std::string_view model, std::string_view step
 void ConsoleReporter::on_model(std::string_view model, const Status& status) {
   bar_.clear();
   if (status.ok()) return;
-  log_.write(Severity::kError, fmt::format("model '{}' cannot be served: {}", model, status.message()));
+  failure_ = Status(status.code(), fmt::format("model '{}' cannot be served: {}", model, status.message()));
+  if (!alone_) log_.write(Severity::kError, failure_.message());
 }
 
 void ConsoleReporter::on_note(std::string_view note) {

@@ -8,17 +8,18 @@
 #include <string_view>
 
 #include "app/commands/progress_bar.h"
-#include "base/time.h"
-#include "logging/logger.h"
-#include "serving/startup_reporter.h"
+#include "foundation/base/status.h"
+#include "foundation/base/time.h"
+#include "foundation/logging/logger.h"
+#include "node/repository/startup_reporter.h"
 
 namespace foliot {
 
 // Writes to the log, and shows progress at a terminal, at most a line a second.
 class ConsoleReporter : public StartupReporter {
  public:
-  // `log` outlives this.
-  explicit ConsoleReporter(Logger& log) : log_(log) {}
+  // `log` outlives this. `alone`: there is one model, and if it fails, so does the command, which writes why.
+  explicit ConsoleReporter(Logger& log, bool alone = false) : log_(log), alone_(alone) {}
   void on_listening(std::string_view where) override;
   void on_starting(std::string_view model) override;
   void on_compiling(std::string_view model, std::string_view step, double share) override;
@@ -26,8 +27,13 @@ class ConsoleReporter : public StartupReporter {
   void on_progress(const StartupProgress& progress) override;
   void on_note(std::string_view note) override;
 
+  // Why the last model that cannot be served cannot; ok: there was none.
+  const Status& failure() const { return failure_; }
+
  private:
   Logger& log_;
+  const bool alone_;
+  Status failure_;
   ProgressBar bar_;
   std::set<std::string, std::less<>> compiling_;  // or compiled
   TimePoint next_progress_;

@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "app/commands/container_launch_command.h"
-#include "base/units.h"
-#include "container/container_engine.h"
-#include "container/container_process.h"
-#include "container/container_profile.h"
-#include "core/tensor.h"
-#include "platform/clock.h"
-#include "repository/model_folder.h"
-#include "serving/container_model.h"
+#include "app/commands/part_flags.h"
+#include "engine/container/container_engine.h"
+#include "engine/container/container_process.h"
+#include "engine/container/container_profile.h"
+#include "foundation/base/units.h"
+#include "foundation/core/tensor.h"
+#include "foundation/platform/clock.h"
+#include "models/repository/model_folder.h"
+#include "node/repository/container_model.h"
 
 namespace foliot {
 namespace {
@@ -52,10 +53,10 @@ void print_tensors(std::string_view what, const std::vector<TensorSpec>& tensors
   }
 }
 
-Status check(const fs::path& path) {
+Status check(const fs::path& path, const ContainerSafety& safety) {
   FOLIOT_ASSIGN_OR_RETURN(const ModelFolder model, find_container(path));
   FOLIOT_ASSIGN_OR_RETURN(const ContainerOptions options,
-                          container_options(model, container_launch_command(), python_package_folder()));
+                          container_options(model, container_launch_command(), python_package_folder(), safety));
   fmt::print("model     {}, version {}, {}\n", model.name, model.version, model.model.string());
   std::fflush(stdout);
   const TimePoint began = monotonic_now();
@@ -88,9 +89,11 @@ void add_container_command(CLI::App& app, int& exit_code) {
       "zeros of every size. What it prints is shown. The exit code is 1 if it cannot be served.\n\n"
       "  foliot container check models/digits");
   auto folder = std::make_shared<fs::path>();
+  auto safety = std::make_shared<ContainerSafety>();
   checking->add_option("folder", *folder, "folder of the model, or of a version of it")->required();
-  checking->callback([folder, &exit_code] {
-    const Status status = check(*folder);
+  add_container_flags(*checking, *safety);
+  checking->callback([folder, safety, &exit_code] {
+    const Status status = check(*folder, *safety);
     if (!status.ok()) fmt::print(stderr, "foliot container check: {}\n", status.message());
     exit_code = status.ok() ? 0 : 1;
   });

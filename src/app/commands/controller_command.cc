@@ -14,10 +14,10 @@
 #include "app/commands/observation_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
-#include "controller/rolling_duration_model.h"
-#include "policies/registry.h"
-#include "serving/controller_server.h"
-#include "serving/predictor_folder.h"
+#include "control/controller/rolling_duration_model.h"
+#include "control/policies/registry.h"
+#include "node/files/predictor_folder.h"
+#include "node/server/controller_server.h"
 
 namespace foliot {
 namespace {

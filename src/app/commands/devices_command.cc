@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "base/units.h"
-#include "device/cpu/cpu_device.h"
-#include "device/cuda/driver.h"
-#include "platform/memory.h"
-#include "platform/processor.h"
-#include "platform/topology.h"
-#include "serving/device_places.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "engine/device/cuda/driver.h"
+#include "foundation/base/units.h"
+#include "foundation/platform/memory.h"
+#include "foundation/platform/processor.h"
+#include "foundation/platform/topology.h"
+#include "node/devices/device_places.h"
 
 namespace foliot {
 namespace {

@@ -10,10 +10,11 @@
 #include <system_error>
 #include <vector>
 
+#include "app/commands/exit_code.h"
 #include "app/commands/flags.h"
 #include "app/commands/progress_bar.h"
-#include "experiments/experiment.h"
-#include "policies/registry.h"
+#include "control/policies/registry.h"
+#include "virtual/experiments/experiment.h"
 
 namespace foliot {
 namespace {
@@ -21,7 +22,8 @@ namespace {
 constexpr const char* kExperimentDescription =
     "Compare policies in virtual time, in the settings of the Clockwork paper and in others\n\n"
     "Writes DIR/NAME.json and a CSV file per table, and prints a line per figure: what the paper has,\n"
-    "the goal, and the result. Equal seeds give equal results.";
+    "the goal, and the result. Equal seeds give equal results. Where a goal is a number, the line says whether\n"
+    "it is met; the exit code is 4 if one is missed.";
 
 struct ExperimentFlags {
   std::string name;
@@ -58,7 +60,8 @@ Result<std::vector<RegisteredPolicy>> chosen_policies(const Experiment& experime
   return chosen;
 }
 
-Status run(const ExperimentFlags& flags) {
+// Whether no goal was missed.
+Result<bool> run(const ExperimentFlags& flags) {
   const auto experiment = std::find_if(experiments().begin(), experiments().end(),
                                        [&](const Experiment& each) { return each.name == flags.name; });
   ExperimentOptions options{.seed = flags.seed, .quick = flags.quick, .duration = flags.duration};
@@ -72,11 +75,15 @@ Status run(const ExperimentFlags& flags) {
   ExperimentRun experiment_run(experiment->name, std::move(options));
   FOLIOT_RETURN_IF_ERROR(experiment->run(experiment_run));
   bar.clear();
+  bool is_met = true;
   for (const Finding& finding : experiment_run.findings()) {
-    fmt::print("{}: {}: paper {} / goal {} / here {}\n", experiment->name, finding.what, finding.paper, finding.goal,
-               finding.here);
+    const char* const verdict = !finding.met ? "" : *finding.met ? " (met)" : " (missed)";
+    fmt::print("{}: {}: paper {} / goal {}{} / here {}\n", experiment->name, finding.what, finding.paper, finding.goal,
+               verdict, finding.here);
+    is_met = is_met && finding.met.value_or(true);
   }
-  return experiment_run.write(flags.output);
+  FOLIOT_RETURN_IF_ERROR(experiment_run.write(flags.output));
+  return is_met;
 }
 
 }  // namespace
@@ -93,13 +100,13 @@ void add_experiment_command(CLI::App& app, int& exit_code) {
   command.add_option("--scheduler", flags->schedulers, "Only this policy; may be repeated [all]")
       ->type_name("NAME")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--seed", flags->seed, "Of arrivals, links and noise")->capture_default_str();
+  add_seed_flag(command, flags->seed, "Of arrivals, links, noise, traces and predictors");
   command.add_flag("--quick", flags->quick, "Fewer and shorter simulations: seconds instead of minutes");
   add_duration_flag(command, "duration", flags->duration, "Simulated time of each simulation", "the experiment's own");
   command.callback([flags, &exit_code] {
-    const Status status = run(*flags);
-    if (!status.ok()) fmt::print(stderr, "foliot experiment: {}\n", status.message());
-    exit_code = status.ok() ? 0 : 1;
+    const Result<bool> is_met = run(*flags);
+    if (!is_met.ok()) fmt::print(stderr, "foliot experiment: {}\n", is_met.status().message());
+    exit_code = !is_met.ok() ? kExitFailed : *is_met ? 0 : kExitGoalMissed;
   });
 }
 

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/escaped_text.h"
-#include "core/call_label.h"
-#include "trace/explanation.h"
-#include "trace/log.h"
+#include "foundation/base/escaped_text.h"
+#include "foundation/core/call_label.h"
+#include "observe/request_log/explanation.h"
+#include "observe/request_log/log.h"
 
 namespace foliot {
 namespace {

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <string_view>
 #include <utility>
 
-#include "base/units.h"
-#include "config/toml_file.h"
+#include "foundation/base/status.h"
+#include "foundation/base/units.h"
+#include "foundation/config/toml_file.h"
 
 namespace foliot {
 namespace {
@@ -55,6 +58,15 @@ std::string typed_bytes(uint64_t bytes) {
   return format_bytes(bytes);
 }
 
+Result<uint64_t> parse_seed(const std::string& text) {
+  uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && stop == end) return seed;
+  return Status::invalid_argument(
+      fmt::format("'{}' is no seed: give a whole number from 0 to {}", text, std::numeric_limits<uint64_t>::max()));
+}
+
 std::string flag_value(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
@@ -90,6 +102,15 @@ CLI::Option* add_bytes_flag(CLI::App& app, const std::string& name, uint64_t& to
 CLI::Option* add_bytes_flag(CLI::App& app, const std::string& name, std::optional<uint64_t>& to,
                             const std::string& help, const std::string& shown) {
   return add_flag(app, name, to, help, "SIZE", shown, parse_bytes);
+}
+
+CLI::Option* add_seed_flag(CLI::App& app, uint64_t& to, const std::string& help) {
+  return add_flag(app, "seed", to, help, "SEED", fmt::format("{}", to), parse_seed);
+}
+
+CLI::Option* add_seed_flag(CLI::App& app, std::optional<uint64_t>& to, const std::string& help,
+                           const std::string& shown) {
+  return add_flag(app, "seed", to, help, "SEED", shown, parse_seed);
 }
 
 std::vector<std::string> expand_config_file(const CLI::App& app, std::vector<std::string> arguments) {

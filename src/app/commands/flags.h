@@ -3,11 +3,12 @@
 #define FOLIOT_APP_COMMANDS_FLAGS_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/time.h"
+#include "foundation/base/time.h"
 
 namespace foliot {
 
@@ -19,6 +20,10 @@ CLI::Option* add_duration_flag(CLI::App& app, const std::string& name, std::opti
 CLI::Option* add_bytes_flag(CLI::App& app, const std::string& name, uint64_t& to, const std::string& help);
 CLI::Option* add_bytes_flag(CLI::App& app, const std::string& name, std::optional<uint64_t>& to,
                             const std::string& help, const std::string& shown);
+// Adds --seed, a whole number from 0 on.
+CLI::Option* add_seed_flag(CLI::App& app, uint64_t& to, const std::string& help);
+CLI::Option* add_seed_flag(CLI::App& app, std::optional<uint64_t>& to, const std::string& help,
+                           const std::string& shown);
 
 // Replaces `--config FILE` after the command by the flags that the TOML file sets:
 // `http-port = 9000` becomes --http-port 9000. Flags on the command line win.

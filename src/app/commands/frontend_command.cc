@@ -11,7 +11,7 @@
 #include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
-#include "serving/frontend_server.h"
+#include "node/server/frontend_server.h"
 
 namespace foliot {
 namespace {

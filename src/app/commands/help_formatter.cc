@@ -1,6 +1,7 @@
 #include "app/commands/help_formatter.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -14,24 +15,13 @@ namespace {
 constexpr size_t kHelpColumn = 32;  // where descriptions begin
 constexpr size_t kHelpWidth = 110;
 
-// The names in "{json->1,text->0}" or "{grpc,http}", with | between them.
-std::string shown_choices(std::string_view set) {
-  std::string choices;
-  std::istringstream entries{std::string(set)};
-  for (std::string entry; std::getline(entries, entry, ',');) {
-    if (!choices.empty()) choices += '|';
-    choices += entry.substr(0, entry.find("->"));
-  }
-  return choices;
-}
-
 // CLI11 writes a type as TYPE or TYPE:CHECK, where the check of a set is {...}.
 std::string shown_type(const CLI::Option* option) {
   static const std::map<std::string, std::string, std::less<>> kTypes{
       {"UINT", "N"}, {"INT", "N"}, {"FLOAT", "NUMBER"}, {"BOOLEAN", "true|false"}};
   const std::string full = option->get_type_name();
-  if (const size_t open = full.find('{'); open != std::string::npos) {
-    return shown_choices(std::string_view(full).substr(open + 1, full.find('}', open) - open - 1));
+  if (const std::vector<std::string> choices = choices_of(*option); !choices.empty()) {
+    return fmt::format("{}", fmt::join(choices, "|"));
   }
   const size_t colon = full.find(':');
   const std::string type = full.substr(0, colon);
@@ -79,7 +69,22 @@ void append_wrapped(std::string& to, size_t column, const std::string& text) {
   to += '\n';
 }
 
+// Ends the name of a group of flags that are rarely set.
+constexpr std::string_view kRarelySet = ", rarely set";
+
+bool is_rarely_set(const std::string& group) { return std::string_view(group).ends_with(kRarelySet); }
+
 }  // namespace
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  std::vector<std::string> choices;
+  const std::string type = option.get_type_name();
+  const size_t open = type.find('{');
+  if (open == std::string::npos) return choices;
+  std::istringstream entries{type.substr(open + 1, type.find('}', open) - open - 1)};
+  for (std::string entry; std::getline(entries, entry, ',');) choices.push_back(entry.substr(0, entry.find("->")));
+  return choices;
+}
 
 HelpFormatter::HelpFormatter() {
   column_width(kHelpColumn);
@@ -87,9 +92,24 @@ HelpFormatter::HelpFormatter() {
 }
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  shows_all_ = mode == CLI::AppFormatMode::All;
+  left_out_ = 0;
   std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+  if (left_out_ > 0) {
+    const size_t footer = app->get_footer().empty() ? text.size() : text.rfind(app->get_footer());
+    text.insert(footer, fmt::format("{} more flags are rarely set: --help-all shows them.\n\n", left_out_));
+  }
   for (size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at)) text.erase(at, 1);
   return text;
+}
+
+std::string HelpFormatter::make_group(std::string group, bool is_positional,
+                                      std::vector<const CLI::Option*> options) const {
+  if (shows_all_ || !is_rarely_set(group)) {
+    return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+  }
+  left_out_ += options.size();
+  return {};
 }
 
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
@@ -129,6 +149,14 @@ std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
 
 FlagGroup::FlagGroup(CLI::App& app, const std::string& name) : app_(app), before_(app.option_defaults()->get_group()) {
   app.option_defaults()->group(name);
+}
+
+void set_rarely_set(CLI::App& app, const std::vector<std::string>& flags) {
+  app.set_help_all_flag("--help-all", "Print all flags, those that are rarely set as well, and exit");
+  for (const std::string& flag : flags) {
+    CLI::Option* const option = app.get_option(flag);
+    option->group(option->get_group() + std::string(kRarelySet));
+  }
 }
 
 FlagGroup::~FlagGroup() { app_.option_defaults()->group(before_); }

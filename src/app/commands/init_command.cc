@@ -12,9 +12,9 @@
 
 #include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
-#include "device/cpu/cpu_device.h"
-#include "repository/model_config.h"
-#include "repository/model_template.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "models/repository/model_config.h"
+#include "models/repository/model_template.h"
 
 namespace foliot {
 namespace {

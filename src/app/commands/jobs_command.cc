@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,21 +13,19 @@
 #include <utility>
 #include <vector>
 
-#include "base/units.h"
-#include "http/http_call.h"
-#include "jobs/job.h"
+#include "app/commands/server_call.h"
+#include "edge/jobs/job.h"
+#include "foundation/base/units.h"
 
 namespace foliot {
 namespace {
 
 using JobsJson = nlohmann::ordered_json;
 
-constexpr size_t kListBytesMax = 64 << 20;
 constexpr auto kJobsPollInterval = std::chrono::milliseconds(500);
 
 struct JobsFlags {
-  std::string url = "localhost:8000";
-  std::filesystem::path key_file;
+  ServerPlace server;
   std::string id;
   bool json = false;
   bool wait = false;
@@ -51,39 +46,10 @@ struct JobsFlags {
   std::string default_slo;
 };
 
-Result<std::vector<std::string>> jobs_headers(const JobsFlags& flags) {
-  std::vector<std::string> headers{"Content-Type: application/json"};
-  if (flags.key_file.empty()) return headers;
-  std::ifstream file(flags.key_file);
-  std::string key;
-  if (!std::getline(file, key) || key.empty()) {
-    return Status::not_found(fmt::format("--key-file {}: cannot be read, or is empty", flags.key_file.string()));
-  }
-  headers.push_back("Authorization: Bearer " + key);
-  return headers;
-}
-
-// The body of an answer of 2xx. Errors: what the server says.
-Result<std::string> ask_server(const JobsFlags& flags, const std::string& method, const std::string& path,
-                               const std::string& body = "") {
-  const std::string base = flags.url.find("://") == std::string::npos ? "http://" + flags.url : flags.url;
-  FOLIOT_ASSIGN_OR_RETURN(std::vector<std::string> headers, jobs_headers(flags));
-  FOLIOT_ASSIGN_OR_RETURN(HttpAnswer answer, http_call({.method = method,
-                                                        .url = base + path,
-                                                        .headers = std::move(headers),
-                                                        .body = body,
-                                                        .timeout = Duration::seconds(60),
-                                                        .answer_bytes_max = kListBytesMax}));
-  if (answer.code >= 200 && answer.code < 300) return std::move(answer.body);
-  const JobsJson json = JobsJson::parse(answer.body, nullptr, false);
-  const bool has_error = json.is_object() && json.contains("error") && json["error"].is_string();
-  return Status::unavailable(fmt::format("the server answered {}: {}", answer.code,
-                                         has_error ? json["error"].get<std::string>() : answer.body.substr(0, 300)));
-}
-
 Result<Job> ask_for_job(const JobsFlags& flags, const std::string& method, const std::string& path,
                         const std::string& body = "") {
-  FOLIOT_ASSIGN_OR_RETURN(const std::string answer, ask_server(flags, method, path, body));
+  FOLIOT_ASSIGN_OR_RETURN(const std::string answer,
+                          ask_server(flags.server, {.method = method, .path = path, .body = body}));
   return job_from_json(answer);
 }
 
@@ -182,7 +148,7 @@ Result<int> submit_registration(const JobsFlags& flags) {
 }
 
 Result<int> list_jobs(const JobsFlags& flags) {
-  FOLIOT_ASSIGN_OR_RETURN(const std::string answer, ask_server(flags, "GET", "/v2/jobs"));
+  FOLIOT_ASSIGN_OR_RETURN(const std::string answer, ask_server(flags.server, {.path = "/v2/jobs"}));
   if (flags.json) {
     fmt::print("{}\n", answer);
     return 0;
@@ -215,8 +181,7 @@ CLI::App* add_jobs_subcommand(CLI::App& jobs, const std::string& name, const std
                               const std::shared_ptr<JobsFlags>& flags, Result<int> (*run)(const JobsFlags&),
                               int& exit_code) {
   CLI::App* const command = jobs.add_subcommand(name, help);
-  command->add_option("--url", flags->url, "HTTP address of the server, or of its --admin-port")->capture_default_str();
-  command->add_option("--key-file", flags->key_file, "file with the API key")->type_name("FILE");
+  add_server_flags(*command, flags->server);
   command->add_flag("--json", flags->json, "print what the server answers");
   command->callback([flags, run, &exit_code] {
     const Result<int> result = run(*flags);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "access/api_key.h"
-#include "access/scope.h"
+#include "foundation/access/api_key.h"
+#include "foundation/access/scope.h"
 
 namespace foliot {
 namespace {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "frontend/server_settings.h"
-#include "logging/logger.h"
+#include "edge/requests/server_settings.h"
+#include "foundation/logging/logger.h"
 
 namespace foliot {
 

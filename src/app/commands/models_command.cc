@@ -12,19 +12,22 @@
 #include <string_view>
 #include <vector>
 
+#include "answer/personal/items/personal_version.h"
+#include "answer/personal/service/personal_file.h"
+#include "answer/tasks/task_file.h"
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/exit_code.h"
 #include "app/commands/part_flags.h"
-#include "base/units.h"
-#include "client/inference_client.h"
-#include "device/cpu/cpu_device.h"
-#include "personal/personal_file.h"
-#include "personal/personal_version.h"
-#include "platform/memory.h"
-#include "repository/compile_process.h"
-#include "repository/model_check.h"
-#include "repository/model_folder.h"
-#include "repository/package_store.h"
-#include "tasks/task_file.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "foundation/base/units.h"
+#include "foundation/config/repository_path.h"
+#include "foundation/net/http_call.h"
+#include "foundation/platform/memory.h"
+#include "load/client/inference_client.h"
+#include "models/repository/compile_process.h"
+#include "models/repository/model_check.h"
+#include "models/repository/model_folder.h"
+#include "models/repository/package_store.h"
 
 namespace foliot {
 namespace {
@@ -33,6 +36,7 @@ struct Flags {
   std::filesystem::path repository;
   std::filesystem::path cache;
   std::string url;
+  bool ready = false;
 };
 
 void print_model(const ModelFolder& model, size_t width, std::string_view state) {
@@ -80,7 +84,7 @@ Result<int> list(const Flags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const auto models, scan_repository(flags.repository, ModelConfig(), {}, flags.cache));
   const uint32_t threads = default_threads();
   const auto device = make_cpu_device({.threads = threads});
-  PackageStore packages(flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, WeightsTier::kDisk,
+  PackageStore packages(cache_folder(flags.repository, flags.cache), WeightsTier::kDisk,
                         device->kind() + " " + device->fingerprint(), {});
   CompileProcess compiler(confined_compile_command(), {.memory_bytes = total_memory_bytes()});
   ModelCheck check(packages, compiler, threads);
@@ -137,6 +141,26 @@ Result<int> list_served(const std::string& url) {
   return all_ok ? 0 : 1;
 }
 
+// Whether the server is ready, by its health endpoint, which needs no key. Returns the exit code.
+Result<int> ask_whether_ready(const std::string& url) {
+  constexpr Duration kReadyTimeout = Duration::seconds(3);
+  const bool has_scheme = url.find("://") != std::string::npos;
+  const auto ask = [&](std::string_view scheme) {
+    return http_call(
+        {.url = fmt::format("{}{}/v2/health/ready", scheme, url), .any_certificate = true, .timeout = kReadyTimeout});
+  };
+  Result<HttpAnswer> answer = ask(has_scheme ? "" : "http://");
+  // A port of TLS closes a connection without it.
+  if (!answer.ok() && !has_scheme) {
+    if (Result<HttpAnswer> by_tls = ask("https://"); by_tls.ok()) answer = std::move(by_tls);
+  }
+  if (!answer.ok()) return answer.status();
+  constexpr long kHttpOk = 200;
+  const bool ready = answer->code == kHttpOk;
+  fmt::print("{}: {}\n", ready ? "ready" : "not ready", answer->body);
+  return ready ? 0 : kExitFailed;
+}
+
 }  // namespace
 
 void add_models_command(CLI::App& app, int& exit_code) {
@@ -150,20 +174,26 @@ void add_models_command(CLI::App& app, int& exit_code) {
       "served, and why. Of a server, the states are those of\n"
       "its repository index. The exit code is 1 if a model cannot be served.\n\n"
       "  foliot models /srv/models\n"
-      "  foliot models --url localhost:8000");
+      "  foliot models --url localhost:8000\n"
+      "  foliot models --url localhost:8000 --ready");
   auto flags = std::make_shared<Flags>();
   auto* const repository = command->add_option("repository", flags->repository, "folder with a folder per model");
   command->add_option("--cache", flags->cache, "folder of compiled models")->default_str("REPOSITORY/.foliot");
   auto* const url =
       command->add_option("--url", flags->url, "ask a running server instead: its HTTP address, HOST:PORT");
   repository->excludes(url);
+  command
+      ->add_flag("--ready", flags->ready, "only ask whether the server is ready, by TLS as well; the exit code says it")
+      ->needs(url);
   command->callback([flags, &exit_code] {
     if (flags->repository.empty() && flags->url.empty()) {
       throw CLI::ValidationError("foliot models", "give a repository's folder, or --url HOST:PORT of a server");
     }
-    const Result<int> result = flags->url.empty() ? list(*flags) : list_served(flags->url);
+    const Result<int> result = flags->url.empty() ? list(*flags)
+                               : flags->ready     ? ask_whether_ready(flags->url)
+                                                  : list_served(flags->url);
     if (!result.ok()) fmt::print(stderr, "foliot models: {}\n", result.status().message());
-    exit_code = result.ok() ? *result : 1;
+    exit_code = result.ok() ? *result : kExitFailed;
   });
 }
 

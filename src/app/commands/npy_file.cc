@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "jobs/npy_header.h"
+#include "edge/jobs/npy_header.h"
 
 namespace foliot {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
-#include "core/tensor.h"
+#include "foundation/base/status.h"
+#include "foundation/core/tensor.h"
 
 namespace foliot {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "app/commands/npy_file.h"
-#include "base/status.h"
+#include "foundation/base/status.h"
 
 namespace foliot {
 

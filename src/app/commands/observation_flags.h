@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "serving/telemetry.h"
+#include "node/files/telemetry.h"
 
 namespace foliot {
 

@@ -15,21 +15,23 @@
 #include <vector>
 
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/stop_signals.h"
-#include "base/units.h"
-#include "device/cpu/cpu_device.h"
-#include "profiling/overlap_training.h"
-#include "profiling/predictor_file.h"
-#include "profiling/sample_file.h"
-#include "profiling/sampling_plan.h"
-#include "repository/compile_process.h"
-#include "repository/model_folder.h"
-#include "repository/package_store.h"
-#include "serving/group_runner.h"
-#include "store/disk_storage.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "foundation/base/units.h"
+#include "foundation/config/repository_path.h"
+#include "foundation/store/disk_storage.h"
+#include "models/repository/compile_process.h"
+#include "models/repository/model_folder.h"
+#include "models/repository/package_store.h"
+#include "node/devices/group_runner.h"
+#include "planning/profiling/overlap_training.h"
+#include "planning/profiling/predictor_file.h"
+#include "planning/profiling/sample_file.h"
+#include "planning/profiling/sampling_plan.h"
 
 namespace foliot {
 namespace {
@@ -42,7 +44,7 @@ constexpr uint32_t kSyncInterval = 20;
 class OverlapProfiler {
  public:
   explicit OverlapProfiler(const OverlapProfileFlags& flags)
-      : flags_(flags), cache_(flags.cache.empty() ? flags.repository / ".foliot" : flags.cache), random_(flags.seed) {}
+      : flags_(flags), cache_(cache_folder(flags.repository, flags.cache)), random_(flags.seed) {}
 
   Status run() {
     FOLIOT_RETURN_IF_ERROR(choose_device());
@@ -271,7 +273,7 @@ CLI::Option* add_overlap_profile_flags(CLI::App& app, OverlapProfileFlags& flags
   app.add_option("--repeats", flags.repeats, "Runs of each group, of which the median counts")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  app.add_option("--seed", flags.seed, "Of the groups that are drawn")->capture_default_str();
+  add_seed_flag(app, flags.seed, "Of the groups that are drawn");
   app.add_option("--report-json", flags.report_json, "Write what is printed to this file");
   for (const char* own : {"--devices", "--lanes", "--samples", "--repeats", "--seed", "--report-json"}) {
     app.get_option(own)->needs(overlap);

@@ -1,5 +1,5 @@
 // `foliot profile --overlap`: measures how long models of a repository take beside each other, and
-// makes the predictor of operator groups (profiling/predictor_file.h).
+// makes the predictor of operator groups (planning/profiling/predictor_file.h).
 #ifndef FOLIOT_APP_COMMANDS_OVERLAP_PROFILE_H_
 #define FOLIOT_APP_COMMANDS_OVERLAP_PROFILE_H_
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "app/commands/part_flags.h"
-#include "base/status.h"
+#include "foundation/base/status.h"
 
 namespace foliot {
 

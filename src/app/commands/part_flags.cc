@@ -7,10 +7,10 @@
 
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
-#include "config/price_file.h"
-#include "platform/memory.h"
-#include "platform/processor.h"
-#include "platform/topology.h"
+#include "foundation/config/price_file.h"
+#include "foundation/platform/memory.h"
+#include "foundation/platform/processor.h"
+#include "foundation/platform/topology.h"
 
 namespace foliot {
 
@@ -175,6 +175,32 @@ void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
       ->check(CLI::Range(1, 64));
 }
 
+void add_container_flags(CLI::App& app, ContainerSafety& safety) {
+  const FlagGroup group(app, "Containers");
+  app.add_option(
+         "--containers",
+         [&safety](const CLI::results_t& given) {
+           safety.strict = given.front() == "strict";
+           return true;
+         },
+         "confine code of users as far as this kernel can (available), or do not start where it lacks something "
+         "(strict)")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"available", "strict"}))
+      ->default_str("available");
+  app.add_option(
+         "--containers-kernel",
+         [&safety](const CLI::results_t& given) {
+           const auto limits = parse_kernel_limits(given.front());
+           if (!limits.ok()) throw CLI::ValidationError("--containers-kernel", limits.status().message());
+           safety.kernel = *limits;
+           return true;
+         },
+         "for tests: confine them as a lesser kernel could, e.g. landlock=3,namespaces=no")
+      ->type_name("LIMITS")
+      ->default_str("this kernel");
+}
+
 namespace {
 
 // As many as policy overlap makes use of: of a group, and of the next one.
@@ -236,7 +262,8 @@ void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& d
   add_bytes_flag(app, "page-cache", options.page_cache_bytes,
                  "memory for weights, of all devices; may be smaller than all models",
                  "all models, up to half of the memory");
-  add_bytes_flag(app, "page-size", options.page_bytes, "page of the page cache; smaller for many small models");
+  add_bytes_flag(app, "page-size", options.page_bytes, "page of the page cache; weights come in whole pages",
+                 "as the models at the start need, up to 16MiB");
   add_bytes_flag(app, "io-cache", options.io_cache_bytes, "memory for inputs and outputs in flight, of each device",
                  "as the models need");
   add_bytes_flag(app, "workspace", options.workspace_bytes,

@@ -7,17 +7,18 @@
 #include <optional>
 #include <string>
 
-#include "base/status.h"
-#include "base/time.h"
-#include "controller/task_options.h"
-#include "frontend/frontend.h"
-#include "program/package.h"
-#include "repository/compile_process.h"
-#include "repository/model_config.h"
-#include "serving/device_places.h"
-#include "serving/kept_jobs.h"
-#include "serving/local_worker.h"
-#include "trace/log_writer.h"
+#include "control/controller/task_options.h"
+#include "edge/frontend/frontend.h"
+#include "engine/container/container_options.h"
+#include "engine/program/package.h"
+#include "foundation/base/status.h"
+#include "foundation/base/time.h"
+#include "models/repository/compile_process.h"
+#include "models/repository/model_config.h"
+#include "node/devices/device_places.h"
+#include "node/devices/local_worker.h"
+#include "node/server/kept_jobs.h"
+#include "observe/request_log/log_writer.h"
 
 namespace foliot {
 
@@ -41,6 +42,8 @@ struct ChangeFlags {
   uint32_t& compilations;
 };
 void add_change_flags(CLI::App& app, const ChangeFlags& flags);
+// These flags say how containers are confined.
+void add_container_flags(CLI::App& app, ContainerSafety& safety);
 // Where applications keep what they learn.
 void add_state_flag(CLI::App& app, std::string& state);
 // Which jobs are kept, and where.

@@ -11,22 +11,23 @@
 #include <utility>
 #include <vector>
 
+#include "answer/pipelines/pipeline_file.h"
 #include "app/commands/flags.h"
-#include "base/units.h"
-#include "config/price_file.h"
-#include "config/toml_file.h"
-#include "pipeline/pipeline_file.h"
-#include "planning/coarse_grained.h"
-#include "planning/cost_curve.h"
-#include "planning/envelope.h"
-#include "planning/logged_pipeline.h"
-#include "planning/plan_file.h"
-#include "planning/planned_pipeline.h"
-#include "planning/planner.h"
-#include "planning/profile_file.h"
-#include "serving/target_file.h"
-#include "trace/log.h"
-#include "workload/arrival_trace.h"
+#include "foundation/base/units.h"
+#include "foundation/config/price_file.h"
+#include "foundation/config/toml_file.h"
+#include "load/workload/arrival_trace.h"
+#include "node/files/target_file.h"
+#include "observe/request_log/log.h"
+#include "planning/pipelines/coarse_grained.h"
+#include "planning/pipelines/cost_curve.h"
+#include "planning/pipelines/envelope.h"
+#include "planning/pipelines/held_out.h"
+#include "planning/pipelines/logged_pipeline.h"
+#include "planning/pipelines/plan_file.h"
+#include "planning/pipelines/planned_pipeline.h"
+#include "planning/pipelines/planner.h"
+#include "planning/pipelines/profile_file.h"
 
 namespace foliot {
 namespace {
@@ -92,13 +93,21 @@ Result<PlanningInputs> read_inputs(const PlanFlags& flags) {
   if (!flags.profiles.empty()) {
     FOLIOT_ASSIGN_OR_RETURN(inputs.profiles, read_profile_file(flags.profiles));
   }
-  FOLIOT_ASSIGN_OR_RETURN(inputs.prices, read_price_file(flags.prices));
+  FOLIOT_ASSIGN_OR_RETURN(KindOffers offers, read_offer_file(flags.prices));
+  inputs.prices = std::move(offers.prices);
+  inputs.devices = std::move(offers.devices);
   return inputs;
 }
 
 Result<Loaded> load_files(const PlanFlags& flags, const PipelineSpec& spec, LatencyGoal goal) {
   FOLIOT_ASSIGN_OR_RETURN(const PlanningInputs inputs, read_inputs(flags));
   FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
+  for (const std::string& stage : stages_without_visits(spec, inputs.profiles)) {
+    fmt::print(stderr,
+               "warning: stage '{0}' has conditions, and {1} does not say how many queries visit it: it is planned for "
+               "all of them. Add [visits] with {0} = SHARE\n",
+               stage, inputs.profiles_file);
+  }
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> arrivals, read_arrival_trace(flags.trace));
   QueryTrace trace = QueryTrace::draw(pipeline, arrivals, kVisitSeed);
   return Loaded{std::move(pipeline), std::move(trace), goal, spec.content, {}};
@@ -167,6 +176,24 @@ void print_stages(const PlannedPipeline& pipeline, const Configuration& configur
   }
 }
 
+// What the plan is worth on other arrivals.
+void print_held_out(const Loaded& loaded) {
+  const Result<HeldOut> judged = judge_held_out(loaded.pipeline, loaded.trace, loaded.goal);
+  if (!judged.ok()) {
+    fmt::print(stderr, "warning: the trace is too short to say what the plan keeps on other arrivals: {}\n",
+               judged.status().message());
+    return;
+  }
+  fmt::print("held out: plans for either half of the trace keep {:.2f} % and {:.2f} % of the other half\n",
+             100 * judged->attainment[0], 100 * judged->attainment[1]);
+  if (judged->least() >= loaded.goal.attainment) return;
+  fmt::print(stderr,
+             "warning: on other arrivals like these, expect as little as {:.1f} % within {}, not {:g} %: plan for a "
+             "longer trace, "
+             "a higher --attainment or a shorter --slo\n",
+             100 * judged->least(), format_duration(loaded.goal.slo), 100 * loaded.goal.attainment);
+}
+
 Status write_file(const char* flag, const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
@@ -221,7 +248,7 @@ Status save(const PlanFlags& flags, const Loaded& loaded, const Configuration& c
 
 Status run_plan(const PlanFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const Loaded loaded, load(flags));
-  auto planned = plan_pipeline(loaded.pipeline, loaded.trace, loaded.goal);
+  auto planned = plan_monotonely(loaded.pipeline, loaded.trace, loaded.goal);
   if (!planned.ok()) return planned.status().with_context(flags.pipeline.string());
   print_workload(loaded);
   print_stages(loaded.pipeline, planned->configuration);
@@ -229,6 +256,7 @@ Status run_plan(const PlanFlags& flags) {
   fmt::print("\npredicted: P50 {}, P99 {}, longest {}; {:.2f} % within {}\n", format_duration(estimate.p50),
              format_duration(estimate.p99), format_duration(estimate.longest), 100 * estimate.attainment(),
              format_duration(loaded.goal.slo));
+  print_held_out(loaded);
   fmt::print("cost: {:.2f} dollars per hour", planned->cost);
   const auto coarse = plan_coarse_grained(loaded.pipeline, loaded.trace, loaded.goal.slo, CoarseGrainedRate::kPeak);
   if (coarse.ok())

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "answer/pipelines/pipeline_file.h"
+#include "answer/pipelines/resolve.h"
 #include "app/commands/confined_compile_command.h"
 #include "app/commands/npz_file.h"
 #include "app/commands/overlap_profile.h"
@@ -19,14 +21,13 @@
 #include "app/commands/progress_bar.h"
 #include "app/commands/sampled_profile.h"
 #include "app/commands/stage_runner.h"
-#include "device/cpu/cpu_device.h"
-#include "pipeline/pipeline_file.h"
-#include "pipeline/resolve.h"
-#include "planning/profile_file.h"
-#include "platform/memory.h"
-#include "repository/compile_process.h"
-#include "repository/model_folder.h"
-#include "repository/package_store.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "foundation/config/repository_path.h"
+#include "foundation/platform/memory.h"
+#include "models/repository/compile_process.h"
+#include "models/repository/model_folder.h"
+#include "models/repository/package_store.h"
+#include "planning/pipelines/profile_file.h"
 
 namespace foliot {
 namespace {
@@ -79,7 +80,7 @@ class PipelineProfiler {
       : flags_(flags),
         repository_(std::move(repository)),
         compiler_(confined_compile_command(), {.memory_bytes = total_memory_bytes()}),
-        packages_(flags.cache.empty() ? repository_ / ".foliot" : flags.cache, WeightsTier::kDisk, device_of(flags),
+        packages_(cache_folder(repository_, flags.cache), WeightsTier::kDisk, device_of(flags),
                   [this](const auto& model, const CompileOptions& options, int output, const CompileWatch& watch) {
                     return compiler_.compile({.model = model, .options = options, .threads = flags_.threads}, output,
                                              watch);

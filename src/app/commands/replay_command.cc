@@ -12,9 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/escaped_text.h"
-#include "selection/policy_replay.h"
-#include "trace/log.h"
+#include "answer/selection/policy_replay.h"
+#include "app/commands/flags.h"
+#include "foundation/base/escaped_text.h"
+#include "observe/request_log/log.h"
 
 namespace foliot {
 namespace {
@@ -126,7 +127,7 @@ void add_replay_command(CLI::App& app, int& exit_code) {
   command->add_option("--contexts-max", flags->options.contexts_max, "contexts with a state of their own")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--seed", flags->options.seed, "of a policy that chooses by chance")->capture_default_str();
+  add_seed_flag(*command, flags->options.seed, "of a policy that chooses by chance");
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot replay: {}\n", status.message());

@@ -10,9 +10,9 @@
 
 #include "app/commands/container_launch_command.h"
 #include "app/commands/flags.h"
-#include "platform/processor.h"
-#include "process/background.h"
-#include "training/retrain.h"
+#include "foundation/platform/processor.h"
+#include "foundation/process/background.h"
+#include "models/training/retrain.h"
 
 namespace foliot {
 namespace {
@@ -65,7 +65,7 @@ void add_retrain_command(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->add_option("--iterations", options.iterations, "of ALS")->capture_default_str()->check(CLI::Range(1, 1000));
-  command->add_option("--seed", options.seed, "of random numbers")->capture_default_str();
+  add_seed_flag(*command, options.seed, "of random numbers");
   add_duration_flag(*command, "time-limit", options.time_limit, "of the trainer; it is killed then");
   add_bytes_flag(*command, "memory", options.memory_bytes, "limit of the trainer's data");
   command

@@ -19,12 +19,12 @@
 #include "app/commands/npy_file.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
-#include "base/units.h"
-#include "compiler/compiler.h"
-#include "compiler/program_runner.h"
-#include "device/cpu/cpu_device.h"
-#include "program/package.h"
-#include "repository/model_config.h"
+#include "engine/compiler/compiler.h"
+#include "engine/compiler/program_runner.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "engine/program/package.h"
+#include "foundation/base/units.h"
+#include "models/repository/model_config.h"
 
 namespace foliot {
 namespace {
@@ -63,7 +63,8 @@ class RunCommand {
     device_ = make_cpu_device({.threads = threads()});
     FOLIOT_ASSIGN_OR_RETURN(runner_, ProgramRunner::create(*device_, *package_.program, package_.weights));
     FOLIOT_RETURN_IF_ERROR(run_batches());
-    return write_outputs();
+    FOLIOT_RETURN_IF_ERROR(write_outputs());
+    return check_refused();
   }
 
  private:
@@ -98,6 +99,9 @@ class RunCommand {
   Status choose_plan();
   Result<size_t> find_bucket() const;
   Status run_batches();
+  // Keeps its rows that were refused, which have outputs of zeros.
+  void note_refused(size_t batch);
+  Status check_refused() const;
   Status check_ranges(const std::vector<std::byte>& input, const std::vector<std::byte>& expected);
   std::vector<std::byte> gather_input(size_t batch) const;
   void scatter_output(size_t batch, const std::vector<std::byte>& block);
@@ -108,6 +112,7 @@ class RunCommand {
   Arrays outputs_;
   Package package_;
   uint64_t rows_ = 1;
+  std::vector<size_t> refused_;
   size_t plan_ = 0;
   std::unique_ptr<CpuDevice> device_;
   std::unique_ptr<ProgramRunner> runner_;
@@ -243,6 +248,7 @@ Status RunCommand::run_batches() {
     std::vector<std::byte> output(plan().output_bytes);
     FOLIOT_ASSIGN_OR_RETURN(const Duration duration, runner_->run(plan_, input, output));
     durations.push_back(duration);
+    note_refused(i);
     scatter_output(i, output);
     if (options_.check_ranges && i == 0) FOLIOT_RETURN_IF_ERROR(check_ranges(input, output));
   }
@@ -250,6 +256,21 @@ Status RunCommand::run_batches() {
   fmt::print("{} rows in batches of {}: EXEC {} (median of {})\n", rows_, plan().batch_size,
              format_duration(durations[durations.size() / 2]), durations.size());
   return {};
+}
+
+void RunCommand::note_refused(size_t batch) {
+  for (size_t row = 0; row < plan().batch_size; ++row)
+    if (runner_->failed_rows()[row]) refused_.push_back(batch * plan().batch_size + row);
+}
+
+Status RunCommand::check_refused() const {
+  if (refused_.empty()) return {};
+  constexpr size_t kNamedMax = 100;
+  const std::span named = std::span(refused_).first(std::min(refused_.size(), kNamedMax));
+  return Status::invalid_argument(fmt::format(
+      "the model refuses {} of {} rows, whose outputs are zeros: {}{}. They hold an index out of range, a NaN that a "
+      "convolution would lose, or an image that is none; a server answers such a row with 400",
+      refused_.size(), rows_, fmt::join(named, ", "), named.size() < refused_.size() ? ", ..." : ""));
 }
 
 // Runs the plan in two parts, cut at several places, and compares every bit. In

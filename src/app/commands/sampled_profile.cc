@@ -8,10 +8,10 @@
 #include <span>
 #include <utility>
 
-#include "base/check.h"
-#include "core/tensor_part.h"
-#include "core/visit_reading.h"
-#include "platform/clock.h"
+#include "foundation/base/check.h"
+#include "foundation/core/tensor_part.h"
+#include "foundation/core/visit_reading.h"
+#include "foundation/platform/clock.h"
 
 namespace foliot {
 namespace {

@@ -16,10 +16,10 @@
 #include "app/commands/npy_file.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/stage_runner.h"
-#include "base/random.h"
-#include "base/status.h"
-#include "core/pipeline_info.h"
-#include "planning/profile_file.h"
+#include "foundation/base/random.h"
+#include "foundation/base/status.h"
+#include "foundation/core/pipeline_info.h"
+#include "planning/pipelines/profile_file.h"
 
 namespace foliot {
 

@@ -11,20 +11,22 @@
 #include "app/commands/confined_compile_command.h"
 #include "app/commands/console_reporter.h"
 #include "app/commands/container_launch_command.h"
+#include "app/commands/exit_code.h"
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
-#include "policies/registry.h"
-#include "serving/server.h"
+#include "control/policies/registry.h"
+#include "foundation/config/repository_path.h"
+#include "node/server/server.h"
 
 namespace foliot {
 namespace {
 
-int fail(const Status& status) {
+int fail(const Status& status, int exit_code = kExitFailed) {
   fmt::print(stderr, "foliot serve: {}\n", status.message());
-  return 1;
+  return exit_code;
 }
 
 struct ServeFlags {
@@ -38,6 +40,8 @@ struct ServeFlags {
 int serve(const ServeFlags& flags) {
   Logger log(flags.log, standard_error());
   ServerOptions options = flags.server;
+  const auto lone = find_lone_model(options.repository);
+  if (!lone.ok()) return fail(lone.status(), kExitNothingToServe);
   options.frontend.log_levels = log_levels(flags.log);
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
   Result<DevicePlaces> places = device_places(flags.devices);
@@ -55,12 +59,19 @@ int serve(const ServeFlags& flags) {
   options.on_replica = [&log](Severity level, const std::string& line) { log.write(level, line); };
   options.on_failure = [&log](const std::string& line) { log.write(Severity::kError, line); };
   options.on_tuning = options.on_replica;
+  options.on_retraining = [&log](bool is_failure, const std::string& line) {
+    log.write(is_failure ? Severity::kError : Severity::kInfo, line);
+  };
   options.on_note = [&log](const std::string& line) { log.write(Severity::kWarning, "note: " + line); };
-  ConsoleReporter reporter(log);
+  ConsoleReporter reporter(log, lone->has_value());
   Server server(options);
   const Status status = server.start(reporter, [&] { return signals.arrived(); });
   if (signals.arrived()) return 0;
-  if (!status.ok()) return fail(status);
+  if (!status.ok()) return fail(status, status.code() == StatusCode::kNotFound ? kExitNothingToServe : kExitFailed);
+  if (lone->has_value() && !reporter.failure().ok()) {
+    server.stop();
+    return fail(reporter.failure(), kExitNothingToServe);
+  }
   say(log, server.description());
   FileWatch watch(reloads(flags.access, server.frontend(), log));
   if (const Status watching = watch.start(kReloadInterval); !watching.ok()) return fail(watching);
@@ -93,17 +104,19 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
 }  // namespace
 
 void add_serve_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("serve", "Serve a repository of models over HTTP and gRPC");
+  CLI::App* command = app.add_subcommand("serve", "Serve a model, or a repository of models, over HTTP and gRPC");
   command->footer(
-      "REPOSITORY is a folder with a folder per model: NAME/model.onnx or NAME/VERSION/model.onnx, and\n"
-      "optionally NAME/model.toml (default_slo, batch_sizes, [buckets]). What is not compiled yet is\n"
+      "REPOSITORY is a .onnx file, a folder with a model.onnx or model.py in it, or a folder with a folder per\n"
+      "model: NAME/model.onnx or NAME/VERSION/model.onnx, and optionally NAME/model.toml (default_slo,\n"
+      "batch_sizes, [buckets]). One model alone is named after its file or folder. What is not compiled yet is\n"
       "compiled first, once. A request's deadline is the tightest of its `timeout` parameter (us), its\n"
       "gRPC deadline and the default SLO. Ctrl-C answers what is in flight and stops.\n\n"
+      "  foliot serve resnet50.onnx\n"
       "  foliot serve models --default-slo 50ms --page-cache 2GiB\n"
       "  curl localhost:8000/v2/health/ready");
   auto flags = std::make_shared<ServeFlags>();
   ServerOptions* const options = &flags->server;
-  command->add_option("repository", options->repository, "folder with a folder per model")->required();
+  command->add_option("repository", options->repository, "a model, or a folder with a folder per model")->required();
   add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
   add_state_flag(*command, options->state);
   command->add_option("--observations", options->observations, "folder in which personal models keep observations")
@@ -120,10 +133,46 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_task_flags(*command, flags->tasks);
   add_job_flags(*command, options->jobs);
   add_registration_flags(*command, options->jobs.variants);
+  add_container_flags(*command, options->containers);
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background,
                               options->compilations});
   add_log_flags(*command, options->log);
   add_logger_flags(*command, flags->log);
+  set_rarely_set(*command, {"--personal-threads",
+                            "--weights-tier",
+                            "--grpc-threads",
+                            "--strict-readiness",
+                            "--metrics-address",
+                            "--admin-address",
+                            "--bodies-max",
+                            "--tensors-max",
+                            "--tensor-rank-max",
+                            "--tensor-max",
+                            "--connections-max",
+                            "--idle-timeout",
+                            "--request-timeout",
+                            "--requests-in-flight-max",
+                            "--threads",
+                            "--contexts",
+                            "--page-size",
+                            "--io-cache",
+                            "--workspace",
+                            "--models-max",
+                            "--deadline-margin",
+                            "--drain-timeout",
+                            "--variant-policy",
+                            "--task-scaling",
+                            "--jobs-running",
+                            "--jobs-bytes-per-key",
+                            "--variants-python",
+                            "--variants-memory",
+                            "--compile-memory",
+                            "--compile-time",
+                            "--compile-in-background",
+                            "--compilations",
+                            "--containers",
+                            "--containers-kernel",
+                            "--log-max"});
   command->callback([flags, &exit_code] { exit_code = serve(*flags); });
 }
 

@@ -17,13 +17,13 @@
 #include "app/commands/progress_bar.h"
 #include "app/commands/simulate_links.h"
 #include "app/commands/simulation_file.h"
-#include "platform/clock.h"
-#include "policies/registry.h"
-#include "sim/kind_parts.h"
-#include "sim/report_text.h"
-#include "sim/simulation.h"
-#include "trace/log_writer.h"
-#include "trace/recorder.h"
+#include "control/policies/registry.h"
+#include "foundation/platform/clock.h"
+#include "observe/request_log/log_writer.h"
+#include "observe/request_log/recorder.h"
+#include "virtual/bounds/report_text.h"
+#include "virtual/simulation/kind_parts.h"
+#include "virtual/simulation/simulation.h"
 
 namespace foliot {
 namespace {
@@ -276,7 +276,7 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("NAME[,NAME...]");
-  command.add_option("--seed", flags->seed, "Instead of the experiment's");
+  add_seed_flag(command, flags->seed, "Instead of the experiment's", "the experiment's");
   command
       .add_option("--seeds", flags->seeds,
                   "Run with this many seeds, one after another, and report the effects of faults or, with several "

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "app/commands/progress_bar.h"
-#include "platform/clock.h"
+#include "foundation/platform/clock.h"
 
 namespace foliot {
 namespace {

@@ -1,12 +1,12 @@
 // Runs of `foliot simulate` over links: the cluster's protocols under faults, one seed after
-// another (sim/cluster_simulation.h).
+// another (virtual/cluster/cluster_simulation.h).
 #ifndef FOLIOT_APP_COMMANDS_SIMULATE_LINKS_H_
 #define FOLIOT_APP_COMMANDS_SIMULATE_LINKS_H_
 
 #include <cstdint>
 
 #include "app/commands/simulation_file.h"
-#include "base/status.h"
+#include "foundation/base/status.h"
 
 namespace foliot {
 

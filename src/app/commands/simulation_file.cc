@@ -7,17 +7,17 @@
 #include <span>
 #include <utility>
 
-#include "config/price_file.h"
-#include "config/toml_file.h"
-#include "config/toml_reader.h"
-#include "experiments/tuned_pipelines.h"
-#include "pipeline/pipeline_file.h"
-#include "planning/logged_workload.h"
-#include "policies/registry.h"
-#include "program/package.h"
-#include "sim/device_speeds.h"
-#include "trace/log.h"
-#include "workload/workload_file.h"
+#include "answer/pipelines/pipeline_file.h"
+#include "control/policies/registry.h"
+#include "engine/program/package.h"
+#include "foundation/config/price_file.h"
+#include "foundation/config/toml_file.h"
+#include "foundation/config/toml_reader.h"
+#include "load/workload/workload_file.h"
+#include "observe/request_log/log.h"
+#include "planning/pipelines/logged_workload.h"
+#include "virtual/experiments/tuned_pipelines.h"
+#include "virtual/world/device_speeds.h"
 
 namespace foliot {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
-#include "sim/cluster_simulation.h"
-#include "sim/simulation.h"
-#include "workload/profile_table.h"
-#include "workload/workload.h"
+#include "foundation/base/status.h"
+#include "load/workload/profile_table.h"
+#include "load/workload/workload.h"
+#include "virtual/cluster/cluster_simulation.h"
+#include "virtual/simulation/simulation.h"
 
 namespace foliot {
 
@@ -29,7 +29,7 @@ struct SimulationFile {
 // One run over links.
 ClusterSimulationOptions links_options(const SimulationFile& file, const std::string& policy, uint64_t seed);
 
-// A server's log, whose requests are played in place of a file's (planning/logged_workload.h).
+// A server's log, whose requests are played in place of a file's (planning/pipelines/logged_workload.h).
 struct SimulatedLog {
   std::filesystem::path folder;                  // empty: none
   std::vector<std::filesystem::path> pipelines;  // the pipeline.toml of each that has runs in it

@@ -8,16 +8,16 @@
 #include <utility>
 
 #include "app/commands/container_launch_command.h"
-#include "base/check.h"
-#include "compiler/program_runner.h"
-#include "container/container_engine.h"
-#include "container/container_process.h"
-#include "container/container_profile.h"
-#include "device/cpu/cpu_device.h"
-#include "platform/clock.h"
-#include "serving/compiled_model.h"
-#include "serving/container_model.h"
-#include "serving/replica_kinds.h"
+#include "engine/compiler/program_runner.h"
+#include "engine/container/container_engine.h"
+#include "engine/container/container_process.h"
+#include "engine/container/container_profile.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "foundation/base/check.h"
+#include "foundation/platform/clock.h"
+#include "node/devices/compiled_model.h"
+#include "node/replicas/replica_kinds.h"
+#include "node/repository/container_model.h"
 
 namespace foliot {
 namespace {

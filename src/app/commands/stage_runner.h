@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
-#include "base/time.h"
-#include "core/ids.h"
-#include "core/model_info.h"
-#include "program/package.h"
-#include "repository/model_folder.h"
+#include "engine/program/package.h"
+#include "foundation/base/status.h"
+#include "foundation/base/time.h"
+#include "foundation/core/ids.h"
+#include "foundation/core/model_info.h"
+#include "models/repository/model_folder.h"
 
 namespace foliot {
 

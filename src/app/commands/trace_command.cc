@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "trace/log.h"
-#include "trace/perfetto.h"
+#include "observe/request_log/log.h"
+#include "observe/request_log/perfetto.h"
 
 namespace foliot {
 namespace {

@@ -12,16 +12,17 @@
 #include <string>
 #include <vector>
 
+#include "answer/tasks/task_file.h"
 #include "app/commands/pareto_plot.h"
-#include "base/units.h"
-#include "config/price_file.h"
-#include "controller/task_options.h"
-#include "device/cpu/cpu_device.h"
-#include "platform/processor.h"
-#include "repository/model_folder.h"
-#include "repository/package_store.h"
-#include "tasks/task_file.h"
-#include "variants/variant.h"
+#include "control/controller/task_options.h"
+#include "control/variants/variant.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "foundation/base/units.h"
+#include "foundation/config/price_file.h"
+#include "foundation/config/repository_path.h"
+#include "foundation/platform/processor.h"
+#include "models/repository/model_folder.h"
+#include "models/repository/package_store.h"
 
 namespace foliot {
 namespace {
@@ -53,7 +54,7 @@ Result<std::optional<Package>> find_package(const ModelFolder& model, const Vari
   if (flags.threads) threads = {*flags.threads};
   for (const uint32_t count : threads) {
     const auto device = make_cpu_device({.threads = count});
-    PackageStore packages(flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, WeightsTier::kDisk,
+    PackageStore packages(cache_folder(flags.repository, flags.cache), WeightsTier::kDisk,
                           device->kind() + " " + device->fingerprint(), {});
     FOLIOT_ASSIGN_OR_RETURN(std::optional<Package> found, packages.find(model.model, model.config.compile));
     if (found) return found;

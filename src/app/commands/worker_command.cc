@@ -18,10 +18,10 @@
 #include "app/commands/observation_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
-#include "emulation/emulated_models.h"
-#include "emulation/worker_service.h"
-#include "serving/worker_server.h"
-#include "transport/link_loop.h"
+#include "cluster/transport/link_loop.h"
+#include "node/server/worker_server.h"
+#include "virtual/emulation/emulated_models.h"
+#include "virtual/emulation/worker_service.h"
 
 namespace foliot {
 namespace {
@@ -42,13 +42,14 @@ struct WorkerFlags {
 Status run_emulated(const WorkerFlags& flags) {
   Logger log(flags.log, standard_error());
   const uint64_t page_cache_bytes = flags.server.worker.page_cache_bytes.value_or(kPageCacheBytes);
+  const uint64_t page_bytes = flags.server.worker.page_bytes.value();
   WorkerServiceOptions options{.name = flags.server.name,
-                               .page_count = static_cast<uint32_t>(page_cache_bytes / flags.server.worker.page_bytes),
+                               .page_count = static_cast<uint32_t>(page_cache_bytes / page_bytes),
                                .models = {},
                                .noise = {},
                                .seed = flags.seed};
   options.kind = flags.server.kind;
-  FOLIOT_ASSIGN_OR_RETURN(options.models, parse_emulated_models(flags.emulate, flags.server.worker.page_bytes));
+  FOLIOT_ASSIGN_OR_RETURN(options.models, parse_emulated_models(flags.emulate, page_bytes));
   for (ModelInfo& model : options.models) model.only().kind = options.kind;
   Status lost;
   std::function<void()> stop;
@@ -156,7 +157,10 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_repository_flags(*command, {server.cache, server.weights_tier, server.model_defaults});
   add_change_flags(*command,
                    {server.watch_interval, server.compile_limits, server.compile_in_background, server.compilations});
+  add_container_flags(*command, server.containers);
+  server.worker.page_bytes = kPageBytesMax;
   add_worker_flags(*command, server.worker, flags->devices);
+  command->get_option("--page-size")->default_str("16MiB; workers of a kind have the same");
   add_observation_flags(*command, server.observation, "--data-listen");
   add_link_tls_flags(*command, server.link_tls);
   add_logger_flags(*command, flags->log);
@@ -166,7 +170,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   command->add_option("--count", flags->count, "emulated workers, each with a connection of its own")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  command->add_option("--seed", flags->seed, "of the noise in emulated durations")->capture_default_str();
+  add_seed_flag(*command, flags->seed, "of the noise in emulated durations");
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot worker: {}\n", status.message());

@@ -1,0 +1,31 @@
+#include "answer/inference/call_alarms.h"
+
+namespace foliot {
+
+void CallAlarms::add(CallId call, TimePoint due, Mailbox& mailbox) {
+  {
+    const std::lock_guard lock(mutex_);
+    calls_.emplace(std::pair(due, call), &mailbox);
+    if (due >= runs_at_) return;
+    runs_at_ = TimePoint();
+  }
+  wake_();
+}
+
+void CallAlarms::remove(CallId call, TimePoint due) {
+  const std::lock_guard lock(mutex_);
+  calls_.erase({due, call});
+}
+
+TimePoint CallAlarms::run(TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  while (!calls_.empty() && calls_.begin()->first.first <= now) {
+    const auto first = calls_.begin();
+    // Under the lock: its mailbox is there while the call has not been removed.
+    first->second->post([this, call = first->first.second] { expire_(call); });
+    calls_.erase(first);
+  }
+  return runs_at_ = calls_.empty() ? TimePoint::infinite_future() : calls_.begin()->first.first;
+}
+
+}  // namespace foliot

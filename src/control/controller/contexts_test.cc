@@ -1,0 +1,55 @@
+#include "control/controller/contexts.h"
+
+#include <gtest/gtest.h>
+
+namespace foliot {
+namespace {
+
+Action infer(uint64_t id, OperatorRange range, ContextIndex context = 0) {
+  return {.id = ActionId(id), .type = ActionType::kInfer, .range = range, .context = context, .rows = {}};
+}
+
+TEST(ContextsTest, WholePlansHoldNothing) {
+  Contexts contexts;
+  contexts.sent(infer(1, {}));
+  contexts.sent(infer(2, {}));
+  EXPECT_EQ(contexts.unfinished(0), nullptr);
+  EXPECT_FALSE(contexts.may_begin(0, {0, 3})) << "others would write where its intermediates are";
+  EXPECT_FALSE(contexts.over(infer(1, {}), true));
+  EXPECT_FALSE(contexts.over(infer(2, {}), false));
+  EXPECT_TRUE(contexts.may_begin(0, {0, 3}));
+  EXPECT_FALSE(contexts.may_begin(0, {1, 3}));
+  EXPECT_FALSE(contexts.may_begin(0, {0, 0})) << "of no operator";
+  EXPECT_FALSE(contexts.may_begin(1, {})) << "there is no such context";
+}
+
+TEST(ContextsTest, ABatchHoldsItsContextUntilItsLastRangeIsOver) {
+  Contexts contexts(2);
+  contexts.sent(infer(1, {0, 3}));
+  EXPECT_FALSE(contexts.may_begin(0, {}));
+  EXPECT_TRUE(contexts.may_begin(1, {}));
+  EXPECT_EQ(contexts.unfinished(0), nullptr) << "one at a time";
+  EXPECT_TRUE(contexts.over(infer(1, {0, 3}), true));
+  ASSERT_NE(contexts.unfinished(0), nullptr);
+  EXPECT_EQ(contexts.unfinished(0)->range.last, 3u);
+  EXPECT_FALSE(contexts.may_begin(0, {}));
+  const OperatorRange rest{3, OperatorRange::kEnd};
+  contexts.sent(infer(2, rest));
+  EXPECT_FALSE(contexts.may_begin(0, {}));
+  EXPECT_FALSE(contexts.over(infer(2, rest), true));
+  EXPECT_TRUE(contexts.may_begin(0, {0, 3}));
+}
+
+TEST(ContextsTest, AFailureOrGivingUpEndsTheBatch) {
+  Contexts contexts;
+  contexts.sent(infer(1, {0, 3}));
+  EXPECT_FALSE(contexts.over(infer(1, {0, 3}), false));
+  EXPECT_EQ(contexts.unfinished(0), nullptr);
+  contexts.sent(infer(2, {0, 3}));
+  EXPECT_TRUE(contexts.over(infer(2, {0, 3}), true));
+  contexts.abandon(0);
+  EXPECT_TRUE(contexts.may_begin(0, {}));
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,163 @@
+#include "control/policies/foliot/admission.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foliot::foliot_policy {
+namespace {
+
+// After a request was missed or refused, others may be refused as they come for so long.
+constexpr Duration kOverloadMemory = Duration::seconds(1);
+// A plan of more batches than this is made anew no sooner than after so long for each of them.
+constexpr size_t kPlannedBatchesMax = 64;
+constexpr Duration kPlanInterval = Duration::microseconds(16);
+// Of more devices that hold a model, the first ones stand for all.
+constexpr size_t kPlannedHoldersMax = 8;
+// A request that has used more of its time than this was admitted before: a worker has refused it.
+constexpr int64_t kReturnedParts = 10;
+// A plan keeps within so much of the time that requests have: EXECs vary, and one that begins a little late would have
+// to leave out the first rows of its batch.
+constexpr double kPlannedPart = 0.96;
+// Of models whose batches may stay small so many times the time may be asked for: the best of what waits is chosen.
+constexpr double kOvercommit = 1.25;
+// The part of its time that a request leaves to denser models that need all devices.
+constexpr double kReserve = 0.25;
+
+}  // namespace
+
+std::optional<TimePoint> Admission::turn_away(const Request& request, TimePoint now) {
+  const ModelState& state = board_.model(request.model);
+  if (request.best_effort() || state.holders.empty()) return std::nullopt;
+  const DeviceId first(*state.holders.next(0));
+  if (!overloaded(first, now) || now - request.arrival > (request.deadline - request.arrival) / kReturnedParts) {
+    return std::nullopt;
+  }
+  const RequestQueue& queue = state.queues[request.bucket.value()];
+  const size_t before =
+      std::min(queue.with_deadline(), queue.first_due_from(request.deadline + Duration::nanoseconds(1)));
+  const bool fills = board_.fills_batches(request.model);
+  if (!fills && !board_.full_batch_waits(first, request.model, before)) return std::nullopt;
+  const KindId kind = board_.cluster().device(first).kind();
+  const double denser = board_.denser_demand(kind, request.model) / std::max(1u, board_.cluster().device_count(kind));
+  const double part = fills ? kPlannedPart - kReserve * std::min(1.0, denser) : kOvercommit;
+  const Forecast forecast = this->forecast(request, before, part, now);
+  if (forecast.in_time) return std::nullopt;
+  note_missed(request.model, now);
+  crowded_until_.resize(overloaded_until_.size());
+  crowded_until_[kind.value()] = now + kOverloadMemory;
+  return forecast.answer;
+}
+
+void Admission::plan(const ModelState& state, TimePoint now) {
+  const auto batches = static_cast<int64_t>(batches_.size());
+  const bool recent = batches_.size() > kPlannedBatchesMax && now < planned_at_ + kPlanInterval * batches;
+  holders_.clear();
+  for (auto id = state.holders.next(0); id && holders_.size() < kPlannedHoldersMax; id = state.holders.next(*id + 1)) {
+    holders_.emplace_back(*id);
+  }
+  if (holders_ == devices_ && (recent || changes_ == board_.changes())) return;
+  planned_at_ = now;
+  devices_.swap(holders_);
+  changes_ = board_.changes();
+  batches_.clear();
+  BitSet seen;
+  for (const DeviceId device : devices_) {
+    board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
+      if (seen.contains(id)) return;
+      seen.insert(id);
+      add(device, ModelId(id));
+    });
+  }
+  std::ranges::sort(batches_, {}, &PlannedBatch::deadline);
+}
+
+void Admission::add(DeviceId device, ModelId id) {
+  const ModelState& state = board_.model(id);
+  uint32_t here = 0;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    if (!state.holders.contains(devices_[i].value())) continue;
+    here |= 1U << i;
+    ++count;
+  }
+  const size_t largest = board_.cluster().batch_sizes(device, id).back();
+  for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+    const RequestQueue& queue = state.queues[bucket];
+    for (size_t first = 0; first < queue.with_deadline(); first += largest) {
+      const size_t rows = std::min(largest, queue.with_deadline() - first);
+      const Duration exec = board_.grown_work(device, id, BucketId(bucket), rows);
+      batches_.push_back(
+          {queue[first].deadline, exec * count / state.holders.size(), here, board_.density_class(id), id});
+    }
+  }
+}
+
+Admission::Forecast Admission::forecast(const Request& request, size_t rows_before, double part, TimePoint now) {
+  const ModelState& state = board_.model(request.model);
+  const DeviceId first(*state.holders.next(0));
+  const Duration added = board_.grown_work(first, request.model, request.bucket, rows_before + 1) -
+                         board_.grown_work(first, request.model, request.bucket, rows_before);
+  plan(state, now);
+  free_at_.clear();
+  uint32_t own = 0;
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    free_at_.push_back(board_.cluster().device(devices_[i]).exec_done(now));
+    own |= 1U << i;
+  }
+  const auto earliest = [&](uint32_t devices) {
+    size_t best = free_at_.size();
+    for (size_t i = 0; i < free_at_.size(); ++i) {
+      if ((devices >> i & 1) != 0 && (best == free_at_.size() || free_at_[i] < free_at_[best])) best = i;
+    }
+    return best;
+  };
+  const Duration margin = board_.cluster().margin(first);
+  const auto limit = [&](TimePoint deadline) { return now + (deadline - now).scaled(part) - margin; };
+  Forecast forecast;
+  size_t next = 0;
+  const uint32_t least = board_.density_class(request.model);
+  const bool joins = added <= Duration();
+  for (; next < batches_.size() && batches_[next].deadline <= request.deadline; ++next) {
+    const PlannedBatch& batch = batches_[next];
+    if (batch.density_class < least) continue;
+    TimePoint& device = free_at_[earliest(batch.devices)];
+    device += batch.exec;
+    if (joins && batch.model == request.model) forecast.answer = device + margin;
+  }
+  if (joins) {  // the last batch of its model; a plan of a moment ago may lack it
+    const bool planned = !forecast.answer.is_infinite();
+    forecast.in_time = !planned || forecast.answer <= now + (request.deadline - now).scaled(std::max(1.0, part));
+    return forecast;
+  }
+  TimePoint& device = free_at_[earliest(own)];
+  device += added;
+  forecast.answer = device + margin;
+  forecast.in_time = device <= limit(request.deadline);
+  for (; next < batches_.size() && forecast.in_time; ++next) {
+    if (batches_[next].density_class < least) continue;
+    TimePoint& other = free_at_[earliest(batches_[next].devices)];
+    other += batches_[next].exec;
+    forecast.in_time = other <= limit(batches_[next].deadline);
+  }
+  return forecast;
+}
+
+void Admission::note_missed(ModelId model, TimePoint now) {
+  const Cluster& cluster = board_.cluster();
+  overloaded_until_.resize(cluster.kind_count());
+  for (uint16_t kind = 0; kind < overloaded_until_.size(); ++kind) {
+    if (cluster.may_place_on(KindId(kind), model)) overloaded_until_[kind] = now + kOverloadMemory;
+  }
+}
+
+bool Admission::crowded(DeviceId device, TimePoint now) const {
+  const uint16_t kind = board_.cluster().device(device).kind().value();
+  return kind < crowded_until_.size() && now < crowded_until_[kind];
+}
+
+bool Admission::overloaded(DeviceId device, TimePoint now) const {
+  const uint16_t kind = board_.cluster().device(device).kind().value();
+  return kind < overloaded_until_.size() && now < overloaded_until_[kind];
+}
+
+}  // namespace foliot::foliot_policy

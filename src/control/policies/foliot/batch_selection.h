@@ -1,0 +1,178 @@
+// BatchSelection: the choice of the batch that a device runs next.
+//
+// All that waits for models that the device holds is cut into batches that can
+// still be met, of sizes that serve rows as fast as any smaller one does.
+// If they cannot all be met one after the other, those that give
+// the least for their time are left out (Moore and Hodgson's rule for the fewest
+// late jobs on one machine, with a weight). So under overload time goes to large
+// batches, whose requests may be anywhere in the queue (Symphony's "window drop").
+// Of what is left, the batch that has to start first is run; under overload the one
+// that the fewest rows are expected to join while it can wait, if the rest can still
+// be met.
+//
+// Of requests of one queue with the same deadline the first to arrive are served first, also
+// where the batches that they would have been in are left out.
+//
+// A batch whose EXEC would make requests of other models late (blocking_cost.h) is held back
+// until its rows have waited for a larger share of their time than that of them it makes
+// late, or a size is full that makes the fewest late for each row.
+//
+// A batch that is not full waits for as long as its model's batch_delay, or worthwhile_delay(), lets it and rows come
+// (batch_wait.h), while it has time and not more waits than can be met.
+//
+// Requests without a deadline fill batches that have room, and run by themselves
+// where nothing with a deadline has to wait for them longer than it can: it is met
+// afterwards, or by another device that holds its model.
+#ifndef FOLIOT_CONTROL_POLICIES_FOLIOT_BATCH_SELECTION_H_
+#define FOLIOT_CONTROL_POLICIES_FOLIOT_BATCH_SELECTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "control/controller/exec_of_rows.h"
+#include "control/policies/foliot/batch_wait.h"
+#include "control/policies/foliot/blocking_cost.h"
+#include "control/policies/foliot/board.h"
+
+namespace foliot::foliot_policy {
+
+// Requests [first, first + rows) of a queue, as one EXEC.
+struct Batch {
+  TimePoint latest;  // when it has to start for its first request
+  TimePoint order;   // the same, were it as large as it is expected to become
+  Duration cost;     // of EXEC: the device's time, divided by the copies that could run it
+  double density = 0;
+  ModelId model;
+  BucketId bucket;
+  uint32_t batch_index = 0;
+  uint32_t first = 0;
+  uint32_t rows = 0;
+  RequestQueue::Place head;  // of best effort: of the first of them
+};
+
+class BatchSelection {
+ public:
+  explicit BatchSelection(const Board& board) : board_(board), blocking_(board) {}
+
+  // What to start on the device at `start`, on as many lanes, as decided at `now`; nullopt if
+  // nothing can be met.
+  // `best_effort_max`: the longest EXEC of several rows without a deadline that may
+  // be in the way of requests that are yet to come; one row may always.
+  std::optional<Batch> choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start,
+                              Duration best_effort_max);
+  // Of the last choice, after its batch was sent: the batch of another queue that could be run behind it, on the same
+  // lanes.
+  std::optional<Batch> next_after(const Batch& chosen, DeviceId device, TimePoint start) const;
+  // Requests are refused as they come, for want of time: batches that are to be full are run as admission.h has planned
+  // them, though some of their rows have not come.
+  void set_crowded(bool crowded) { crowded_ = crowded; }
+  // A batch of the queue was sent to a device, or is over there.
+  void on_sent(const Batch& batch, DeviceId device);
+  void on_answered(QueueKey key, DeviceId device, TimePoint now);
+  // When to choose again for the device that choose() was last asked for, since a batch was
+  // held back; infinite if none was.
+  TimePoint held_until() const { return held_until_; }
+
+ private:
+  // Of an EXEC on as many lanes as are chosen for.
+  Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
+    return board_.cluster().durations().exec({device, model, bucket, batch_index, width_index_});
+  }
+  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const {
+    return board_.cluster().durations().execs(device, model, bucket, width_index_);
+  }
+  // One queue, on the device that is chosen for.
+  struct Queue {
+    ModelId model;
+    BucketId bucket;
+    const ModelState& state;
+    const RequestQueue& requests;
+    std::span<const uint32_t> sizes;
+    std::span<const Duration> execs;  // by size
+    DenseSizes dense;                 // of which batches are cut
+    Duration margin;
+  };
+  void cut(const Queue& queue, TimePoint start);
+  // In these, `dense` is a position in Queue::dense.
+  void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t dense_max);
+  bool worth_running(const Queue& queue, uint32_t dense, size_t rows) const;
+  void add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows);
+  bool can_wait(DeviceId device, Duration cost, TimePoint start, Duration wanted) const;
+  // What the other devices that hold its model have before the batch has to start.
+  Duration time_elsewhere(DeviceId device, const Batch& batch, TimePoint start) const;
+  // Drops what cannot be met beside the rest; the first of batches_ that was not
+  // dropped is then the one that has to start first. Returns the time that the rest takes.
+  Duration drop_what_is_too_much(TimePoint start);
+  // Under overload: of the batches that could be run first with no other late for it, the one
+  // that the fewest rows are expected to join as long as it can wait.
+  size_t least_growing(DeviceId device, TimePoint now, TimePoint start) const;
+  double growth_of(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) const;
+  // Moves the batch to the first of the requests with the deadline of its own first, which
+  // may be in a batch that is dropped.
+  void begin_with_first_equal(Batch& batch) const;
+  // The first of what is neither dropped nor held back, as it should be run.
+  std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
+  // nullptr: no batch of the queue could wait so far.
+  BatchWait* find_wait(QueueKey key);
+  // For how long a batch that begins with `head` may wait for more rows.
+  Duration batch_delay(DeviceId device, QueueKey key, const RequestQueue::Entry& head, TimePoint now) const;
+  // Whether the batch that begins at `first` of a queue, where `rows` wait, should wait for more of them.
+  // `latest`: when it has to start.
+  bool delayed(DeviceId device, QueueKey key, size_t first, size_t rows, TimePoint now, TimePoint start,
+               TimePoint latest);
+  // Whether the batch should wait for more rows, or never run; makes it smaller if that is
+  // better.
+  bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
+  // How long more rows are waited for, in mean gaps between arrivals, and how many there were
+  // when a batch was last held back for them; 0 if it was not.
+  struct Awaited {
+    double gaps;
+    uint32_t rows;
+  };
+  Awaited& awaited(ModelId model);
+  struct Choice {
+    bool run = false;
+    uint32_t batch_index = 0;
+    uint32_t rows = 0;
+    // Otherwise: when a size that its rows fill is worth what it makes late.
+    TimePoint worth_it = TimePoint::infinite_future();
+  };
+  // Of the sizes that what is queued from its first request on can fill.
+  Choice best_size(DeviceId device, const Batch& batch, TimePoint now, TimePoint start);
+  // Of the sizes that are filled, the one that makes the fewest late for each row. True if a larger one would make
+  // fewer.
+  bool fewest_late(DeviceId device, const Batch& batch, TimePoint now, TimePoint start, Choice& choice);
+  // When the batch has to start in this size.
+  TimePoint latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const;
+  // False if it has waited for as long as it should.
+  bool wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start, TimePoint until);
+  // The densest batch of requests without a deadline; of several rows only if it
+  // takes no longer than this.
+  std::optional<Batch> best_effort(DeviceId device, TimePoint now, TimePoint start, Duration several_rows_max);
+  const Batch& taken(const Batch& best_effort);
+  bool best_effort_goes_before(double density, const RequestQueue::Place& head, const Batch& other) const;
+  void fill_up(DeviceId device, Batch& batch) const;
+
+  const Board& board_;
+  // Of what is chosen for: how many lanes it takes, of how many.
+  uint32_t width_ = 1;
+  uint32_t width_index_ = 0;
+  uint32_t lane_count_ = 1;
+  BlockingCost blocking_;
+  std::vector<Awaited> awaited_;                     // by model
+  std::vector<std::vector<BatchWait>> batch_waits_;  // of models whose batches may wait, by model and bucket
+  TimePoint held_until_ = TimePoint::infinite_future();
+  std::vector<Batch> batches_;
+  std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first
+  uint64_t best_effort_batches_ = 0;
+  std::vector<bool> dropped_;  // by position in batches_; or held back
+  // Not all batches fit one after the other, each at its cheapest: they are sorted then.
+  bool overloaded_ = false;
+  bool crowded_ = false;  // set_crowded()
+};
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_CONTROL_POLICIES_FOLIOT_BATCH_SELECTION_H_

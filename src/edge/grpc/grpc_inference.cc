@@ -1,0 +1,356 @@
+#include "edge/grpc/grpc_inference.h"
+
+#include <algorithm>
+#include <iterator>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "answer/inference/call_error.h"
+#include "edge/grpc/grpc_request.h"
+
+namespace foliot {
+namespace {
+
+using inference::ModelInferRequest;
+using inference::ModelInferResponse;
+using inference::ModelStreamInferResponse;
+using Protocol = inference::GRPCInferenceService::AsyncService;
+
+// Inferences and streams that can be accepted at the same instant.
+constexpr int kAcceptedAtOnce = 16;
+// Requests of one stream that are unanswered, or whose answers are unwritten.
+constexpr size_t kStreamRequestsMax = 1024;
+// One stream's answers may fill this part of what their source may have.
+constexpr uint64_t kStreamsOfSource = 4;
+
+// Of a stream that none has answered yet. Dimensions that vary count as 1.
+uint64_t expected_answer_bytes(const ServedNames& names, const ModelInferRequest& message) {
+  constexpr int64_t kRowsMax = 1 << 20;
+  const auto model = names.find(message.model_name(), message.model_version());
+  if (!model.ok()) return 1;
+  uint64_t row_bytes = 1;
+  for (const TensorSpec& output : (*model)->outputs) {
+    uint64_t bytes = output.type == DataType::kBytes ? 1 : size_of(output.type);
+    for (const int64_t extent : output.shape) bytes *= static_cast<uint64_t>(std::max<int64_t>(extent, 1));
+    row_bytes += bytes;
+  }
+  const bool has_rows = message.inputs_size() > 0 && message.inputs(0).shape_size() > 0;
+  return row_bytes * static_cast<uint64_t>(has_rows ? std::clamp<int64_t>(message.inputs(0).shape(0), 1, kRowsMax) : 1);
+}
+
+// One message and its inference, from either kind of call.
+class GrpcInference {
+ public:
+  ModelInferRequest& message() { return sent_->message; }
+
+  std::optional<CallError> start(GrpcCalls& calls, std::shared_ptr<Tenant> tenant, const grpc::ServerContext& context,
+                                 AnswerSink& sink) {
+    Result<GrpcRequest> decoded = decode_grpc_request(sent_->message);
+    if (!decoded.ok()) return call_error(decoded.status());
+    request_ = std::move(decoded).value();
+    sent_->converted = std::move(request_.converted);
+    Query& query = request_.query;
+    query.owner = sent_;
+    query.name = sent_->message.model_name();
+    query.version = sent_->message.model_version();
+    query.arrival = calls.now();
+    const TimePoint by_timeout = request_.parameters.deadline(query.arrival);
+    const TimePoint by_call = deadline_of(context, query.arrival);
+    query.deadline = std::min(by_timeout, by_call);
+    query.deadline_origin = by_timeout <= by_call ? DeadlineOrigin::kTimeout : DeadlineOrigin::kGrpcCall;
+    query.request_class = request_.parameters.request_class;
+    query.context = request_.parameters.context;
+    query.accuracy = request_.parameters.accuracy;
+    query.cost = request_.parameters.cost;
+    query.body_bytes = sent_->message.ByteSizeLong();
+    calls.parts().unknown_names.note(request_.parameters.unknown);
+    Inference::Started started = calls.parts().inference.start(query, {std::move(tenant), *calls.mailbox(), sink});
+    if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
+    call_ = std::get<CallId>(started);
+    return std::nullopt;
+  }
+
+  // The answer stays until this is destroyed. The response is empty if it was refused.
+  void take(std::unique_ptr<Answer> answer, ModelInferResponse& response) {
+    answer_ = std::move(answer);
+    if (answer_->served()) encode_grpc_response(*answer_, request_.marks_final_response, response);
+  }
+  // Before the response leaves: why it must not. What never began is settled.
+  std::optional<CallError> settle() {
+    if (answer_ == nullptr) return std::nullopt;
+    answer_->settle();
+    if (answer_->served()) return std::nullopt;
+    return answer_->error();
+  }
+
+  // REQUIRES: it has its answer.
+  RequestId number() const { return answer_->number(); }
+
+  bool unordered() const { return request_.unordered; }
+
+  void cancel(GrpcCalls& calls) { calls.parts().inference.cancel(call_); }
+
+ private:
+  // Devices may read it longer than its call lasts.
+  struct Sent {
+    ModelInferRequest message;
+    std::vector<std::string> converted;  // GrpcRequest's
+  };
+
+  const std::shared_ptr<Sent> sent_ = std::make_shared<Sent>();
+  GrpcRequest request_;
+  CallId call_;
+  std::unique_ptr<Answer> answer_;
+};
+
+class UnaryInference final : public GrpcCall, public AnswerSink {
+ public:
+  UnaryInference(GrpcCalls& calls, Protocol& protocol) : GrpcCall(calls), protocol_(protocol) {
+    context_.AsyncNotifyWhenDone(done_tag_.pointer());
+    protocol.RequestModelInfer(&context_, &inference_.message(), &writer_, calls.queue(), calls.queue(),
+                               accepted_tag_.pointer());
+  }
+
+  void on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) override {
+    inference_.take(std::move(answer), response_);
+    const auto error = inference_.settle();
+    const RequestId number = inference_.number();
+    if (number != RequestId()) context_.AddTrailingMetadata("foliot-request", std::to_string(number.value()));
+    error ? finish_with(*error) : finish(grpc::Status::OK);
+  }
+
+ private:
+  void on_accepted(bool ok) {
+    if (!ok || calls_.stopping()) return calls_.remove(*this);
+    calls_.add<UnaryInference>(protocol_);
+    if (const auto refusal = turned_away(Scope::kInfer, "ModelInfer")) return finish(*refusal);
+    if (const auto error = inference_.start(calls_, tenant(), context_, *this)) finish_with(*error);
+  }
+  void finish_with(const CallError& error) {
+    add_refusal(error, context_);
+    finish(to_grpc(error));
+  }
+  void finish(const grpc::Status& status) {
+    if (calls_.stopping()) return;
+    const grpc::Status ending = within_budget(status, response_);
+    writer_.Finish(response_, ending, finished_tag_.pointer());
+  }
+  void on_finished(bool /*ok*/) {
+    finished_ = true;
+    remove_if_over();
+  }
+  void on_done(bool /*ok*/) {
+    done_ = true;
+    if (context_.IsCancelled() && !finished_) inference_.cancel(calls_);
+    remove_if_over();
+  }
+  void remove_if_over() {
+    if (finished_ && done_) calls_.remove(*this);
+  }
+
+  Protocol& protocol_;
+  GrpcInference inference_;
+  ModelInferResponse response_;
+  grpc::ServerAsyncResponseWriter<ModelInferResponse> writer_{&context_};
+  bool finished_ = false;
+  bool done_ = false;
+  GrpcTag<UnaryInference> accepted_tag_{*this, &UnaryInference::on_accepted};
+  GrpcTag<UnaryInference> finished_tag_{*this, &UnaryInference::on_finished};
+  GrpcTag<UnaryInference> done_tag_{*this, &UnaryInference::on_done};
+};
+
+// Answers in the order of the requests, but those that need not wait. Reads no further request while the answers that
+// the client has not taken, and those that are expected, are more than a stream may have; one is always answered.
+class StreamInference final : public GrpcCall {
+ public:
+  StreamInference(GrpcCalls& calls, Protocol& protocol) : GrpcCall(calls), protocol_(protocol) {
+    context_.AsyncNotifyWhenDone(done_tag_.pointer());
+    protocol.RequestModelStreamInfer(&context_, &stream_, calls.queue(), calls.queue(), accepted_tag_.pointer());
+  }
+  ~StreamInference() override { calls_.answers().release(source_, unwritten_bytes_); }
+  Turn turn() const override {
+    return in_flight_.empty() && to_write_.empty() && !finishing_ ? Turn::kTheirs : Turn::kOurs;
+  }
+
+ private:
+  // One request of the stream: in flight, then waiting to be written.
+  struct Item final : public AnswerSink {
+    explicit Item(StreamInference& owner) : stream(owner) {}
+    void on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) override {
+      stream.on_answer(*this, std::move(answer));
+    }
+
+    StreamInference& stream;
+    GrpcInference inference;
+    ModelStreamInferResponse response;
+    bool answered = false;
+    uint64_t bytes = 0;  // of the response, once it is answered
+    std::list<Item>::iterator place;
+  };
+
+  void on_accepted(bool ok) {
+    if (!ok || calls_.stopping()) return calls_.remove(*this);
+    calls_.add<StreamInference>(protocol_);
+    if (const auto refusal = turned_away(Scope::kInfer, "ModelStreamInfer")) {
+      input_ended_ = finishing_ = true;
+      stream_.Finish(*refusal, finished_tag_.pointer());
+      return;
+    }
+    tenant_ = tenant();
+    source_ = source();
+    read();
+  }
+
+  void read() {
+    if (reading_ || input_ended_ || is_full() || calls_.stopping()) return;
+    reading_ = true;
+    next_.emplace_back(*this);
+    stream_.Read(&next_.front().inference.message(), read_tag_.pointer());
+  }
+  bool is_full() const {
+    const size_t requests = in_flight_.size() + to_write_.size();
+    if (requests == 0) return false;
+    if (requests >= kStreamRequestsMax) return true;
+    const uint64_t expected = unwritten_bytes_ + in_flight_.size() * answer_bytes_;
+    const AnswerBudget& answers = calls_.answers();
+    return expected > answers.source_bytes_max() / kStreamsOfSource ||
+           (unwritten_bytes_ > 0 && answers.is_exceeded_by(source_));
+  }
+  void on_read(bool ok) {
+    reading_ = false;
+    if (ok) {
+      start_item();
+    } else {
+      input_ended_ = true;
+      next_.clear();
+    }
+    advance();
+  }
+
+  void start_item() {
+    in_flight_.splice(in_flight_.end(), next_);
+    Item& item = in_flight_.back();
+    item.place = std::prev(in_flight_.end());
+    if (answer_bytes_ == 0) answer_bytes_ = expected_answer_bytes(calls_.parts().names, item.inference.message());
+    if (const auto error = item.inference.start(calls_, tenant_, context_, item)) {
+      put_error(item, *error);
+      put_to_write(item);
+    }
+  }
+  // With those that wait for it.
+  void put_to_write(Item& item) {
+    item.answered = true;
+    item.bytes = item.response.ByteSizeLong();
+    answer_bytes_ = std::max(answer_bytes_, item.bytes);
+    unwritten_bytes_ += item.bytes;
+    calls_.answers().add(source_, item.bytes);
+    if (item.inference.unordered()) return to_write_.splice(to_write_.end(), in_flight_, item.place);
+    for (auto next = in_flight_.begin(); next != in_flight_.end();) {
+      const auto place = next++;
+      if (place->answered) {
+        to_write_.splice(to_write_.end(), in_flight_, place);
+      } else if (!place->inference.unordered()) {
+        return;
+      }
+    }
+  }
+  void on_answer(Item& item, std::unique_ptr<Answer> answer) {
+    item.inference.take(std::move(answer), *item.response.mutable_infer_response());
+    put_to_write(item);
+    advance();
+  }
+  void put_error(Item& item, const CallError& error) {
+    item.response.Clear();
+    item.response.set_error_message(error.message);
+    item.response.mutable_infer_response()->set_id(item.inference.message().id());
+    item.response.mutable_infer_response()->set_model_name(item.inference.message().model_name());
+    encode_number(error.request, *item.response.mutable_infer_response());
+  }
+
+  void write() {
+    if (writing_ || to_write_.empty() || calls_.stopping()) return;
+    writing_ = true;
+    Item& item = to_write_.front();
+    if (const auto error = item.inference.settle()) put_error(item, *error);
+    grpc::WriteOptions write_options;
+    // More follow at once: let the transport send them together.
+    if (to_write_.size() > 1) write_options.set_buffer_hint();
+    stream_.Write(item.response, write_options, written_tag_.pointer());
+  }
+  void on_written(bool ok) {
+    writing_ = false;
+    forget_answer();
+    while (!ok && !to_write_.empty()) {
+      to_write_.front().inference.settle();
+      forget_answer();
+    }
+    advance();
+  }
+
+  void forget_answer() {
+    const uint64_t bytes = to_write_.front().bytes;
+    unwritten_bytes_ -= bytes;
+    calls_.answers().release(source_, bytes);
+    to_write_.pop_front();
+  }
+
+  // Begins whatever can begin.
+  void advance() {
+    write();
+    read();
+    const bool answered = input_ended_ && in_flight_.empty() && to_write_.empty();
+    if (!answered || finishing_ || calls_.stopping()) return;
+    finishing_ = true;
+    stream_.Finish(grpc::Status::OK, finished_tag_.pointer());
+  }
+  void on_finished(bool /*ok*/) {
+    finished_ = true;
+    remove_if_over();
+  }
+  void on_done(bool /*ok*/) {
+    done_ = true;
+    if (context_.IsCancelled())
+      for (Item& item : in_flight_) item.inference.cancel(calls_);
+    remove_if_over();
+  }
+  void remove_if_over() {
+    if (finished_ && done_) calls_.remove(*this);
+  }
+
+  Protocol& protocol_;
+  grpc::ServerAsyncReaderWriter<ModelStreamInferResponse, ModelInferRequest> stream_{&context_};
+  std::shared_ptr<Tenant> tenant_;
+  std::string source_;
+  uint64_t unwritten_bytes_ = 0;  // of answers
+  uint64_t answer_bytes_ = 0;     // of the longest so far, or as is expected of the first
+  std::list<Item> next_;          // the one that is being read
+  std::list<Item> in_flight_;     // in their order, and those whose answers wait for earlier ones
+  std::list<Item> to_write_;      // the first may be being written
+  bool reading_ = false;
+  bool writing_ = false;
+  bool input_ended_ = false;
+  bool finishing_ = false;
+  bool finished_ = false;
+  bool done_ = false;
+  GrpcTag<StreamInference> accepted_tag_{*this, &StreamInference::on_accepted};
+  GrpcTag<StreamInference> read_tag_{*this, &StreamInference::on_read};
+  GrpcTag<StreamInference> written_tag_{*this, &StreamInference::on_written};
+  GrpcTag<StreamInference> finished_tag_{*this, &StreamInference::on_finished};
+  GrpcTag<StreamInference> done_tag_{*this, &StreamInference::on_done};
+};
+
+}  // namespace
+
+void serve_inferences(Protocol& protocol, GrpcCalls& calls) {
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    calls.add<UnaryInference>(protocol);
+    calls.add<StreamInference>(protocol);
+  }
+}
+
+}  // namespace foliot

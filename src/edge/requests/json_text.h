@@ -1,0 +1,31 @@
+// Writing JSON: the few pieces that responses are made of.
+#ifndef FOLIOT_EDGE_REQUESTS_JSON_TEXT_H_
+#define FOLIOT_EDGE_REQUESTS_JSON_TEXT_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "foundation/base/status.h"
+#include "foundation/core/tensor.h"
+
+namespace foliot {
+
+// Appends `text` in quotes, escaped. Bytes that are not UTF-8 are replaced by
+// U+FFFD, so that what is written can always be read.
+void append_json_string(std::string& json, std::string_view text);
+
+// Appends [1,2,3].
+void append_json_shape(std::string& json, const Shape& shape);
+
+// Appends the elements as one flat array; floating point with the fewest digits
+// that read back as the same number. What is not finite is NaN, Infinity or -Infinity, as
+// Triton writes it, which many readers of JSON refuse. BYTES are strings, as append_json_string()
+// writes them. Errors: kInvalidArgument for 16-bit floats, advising binary data. REQUIRES: whole
+// elements.
+Status append_json_elements(std::string& json, DataType type, std::span<const std::byte> bytes);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_EDGE_REQUESTS_JSON_TEXT_H_

@@ -1,0 +1,38 @@
+#include "foundation/base/heap.h"
+
+#include <malloc.h>
+
+#include <atomic>
+
+namespace foliot {
+namespace {
+
+// The most that glibc takes: half of an arena's unit.
+constexpr int kMappedFromBytes = 32 << 20;
+// More than there are threads. Fewer arenas than threads are shared, behind a lock.
+constexpr int kArenasMax = 1 << 16;
+
+// Allocation is given nothing to find a counter by.
+constinit thread_local uint64_t allocations = 0;
+constinit std::atomic<uint64_t> within_exec = 0;
+
+}  // namespace
+
+void keep_heap_memory() {
+#ifdef __GLIBC__
+  // Fails only for a value out of range, and then nothing has changed.
+  ::mallopt(M_MMAP_THRESHOLD, kMappedFromBytes);
+  ::mallopt(M_TRIM_THRESHOLD, -1);  // never
+  ::mallopt(M_ARENA_MAX, kArenasMax);
+#endif
+}
+
+uint64_t heap_allocations() { return allocations; }
+
+void count_heap_allocation() { ++allocations; }
+
+uint64_t exec_heap_allocations() { return within_exec.load(std::memory_order_relaxed); }
+
+void count_exec_heap_allocations(uint64_t count) { within_exec.fetch_add(count, std::memory_order_relaxed); }
+
+}  // namespace foliot

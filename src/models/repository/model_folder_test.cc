@@ -1,0 +1,264 @@
+#include "models/repository/model_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <map>
+
+#include "models/repository/foreign_files.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ModelFolderTest : public ::testing::Test {
+ protected:
+  ModelFolderTest() {
+    std::string name = ::testing::TempDir() + "repositoryXXXXXX";
+    root_ = mkdtemp(name.data());
+  }
+  ~ModelFolderTest() override { std::filesystem::remove_all(root_); }
+
+  void file(const std::string& path, const std::string& text = "x") {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::vector<ModelFolder> scan() {
+    auto result = scan_repository(root_, ModelConfig());
+    EXPECT_TRUE(result.ok());
+    return std::move(result).value();
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(ModelFolderTest, FindsBothForms) {
+  file("b/model.onnx");
+  file("a/1/model.onnx");
+  file("a/10/model.onnx");
+  file("a/9/model.onnx");
+  file("a/model.toml", "batch_sizes = [1]");
+  file(".foliot/x/model.onnx");
+  file("readme.txt");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 2u);
+  EXPECT_EQ(models[0].name, "a");
+  EXPECT_EQ(models[0].version, "10");
+  EXPECT_EQ(models[0].model, root_ / "a/10/model.onnx");
+  EXPECT_EQ(models[0].config.compile.batch_sizes, std::vector<uint32_t>{1});
+  EXPECT_EQ(models[1].name, "b");
+  EXPECT_EQ(models[1].version, "1");
+  for (const ModelFolder& model : models) EXPECT_TRUE(model.status.ok());
+}
+
+TEST_F(ModelFolderTest, NamesWhatOtherServersWouldRead) {
+  file("triton/1/model.onnx");
+  file("triton/config.pbtxt");
+  file("plain/model.onnx");
+  file("sklearn/model.joblib");
+  file("sklearn/model-settings.json");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_THAT(notes_of_foreign_settings(models[0]), ::testing::IsEmpty());
+  EXPECT_THAT(models[1].status.message(),
+              HasSubstr("model.joblib is there: export it to ONNX, or serve it by a model.py"));
+  EXPECT_THAT(notes_of_foreign_settings(models[2]),
+              ::testing::ElementsAre(HasSubstr("config.pbtxt is a file of Triton's and is not read")));
+}
+
+TEST_F(ModelFolderTest, FindsContainers) {
+  file("a/model.py");
+  file("a/model.toml", "[container]\nreplicas = 2");
+  file("b/3/model.py");
+  file("b/2/model.onnx");
+  file("b/model.toml", "batch_delay = \"3ms\"");
+  file("c/model.py");
+  file("c/model.onnx");
+  file("d/model.onnx");
+  file("d/model.toml", "[container]\nreplicas = 2");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 4u);
+  EXPECT_TRUE(models[0].status.ok()) << models[0].status.message();
+  EXPECT_TRUE(models[0].is_container());
+  EXPECT_EQ(models[0].config.container->replicas, 2u);
+  EXPECT_EQ(models[0].config.batch_delay, std::nullopt) << "the policy's to choose, unless it is said";
+  EXPECT_TRUE(models[1].is_container()) << "the highest version is one";
+  EXPECT_EQ(models[1].version, "3");
+  EXPECT_EQ(models[1].config.batch_delay, Duration::milliseconds(3));
+  EXPECT_THAT(models[2].status.message(), HasSubstr("are two models of one name"));
+  EXPECT_THAT(models[3].status.message(), HasSubstr("has a table [container]"));
+}
+
+TEST_F(ModelFolderTest, ApplicationsAndPipelinesAreNoModels) {
+  file("a/model.onnx");
+  file("b/application.toml");
+  file("c/application.toml");
+  file("c/model.onnx");
+  file("d/pipeline.toml");
+  file("d/model.onnx");
+  EXPECT_EQ(scan().size(), 1u);
+}
+
+TEST_F(ModelFolderTest, ABrokenModelIsSaidAndTheOthersGoOn) {
+  file("a/model.onnx");
+  file("b/model.toml", "nonsense = 1");
+  file("b/model.onnx");
+  file("c/weights.bin");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_TRUE(models[0].status.ok());
+  EXPECT_THAT(models[1].status.message(), HasSubstr("nonsense"));
+  EXPECT_THAT(models[2].status.message(), HasSubstr("no model.onnx"));
+}
+
+TEST_F(ModelFolderTest, AnEntryThatCannotBeLookedAtIsABrokenModel) {
+  file("good/model.onnx");
+  file("version/1/model.onnx");
+  file("settings/model.onnx");
+  file("notes.txt");
+  std::filesystem::create_symlink("itself", root_ / "itself");
+  std::filesystem::create_symlink("nowhere", root_ / "to_nothing");
+  std::filesystem::create_symlink("2", root_ / "version/2");
+  std::filesystem::create_symlink("model.toml", root_ / "settings/model.toml");
+  std::map<std::string, std::string> said;
+  for (const ModelFolder& model : scan()) said[model.name] = model.status.message();
+  EXPECT_EQ(said.size(), 5u);
+  EXPECT_EQ(said["good"], "");
+  EXPECT_THAT(said["itself"], HasSubstr("itself: Too many levels of symbolic links"));
+  EXPECT_THAT(said["to_nothing"], HasSubstr("to_nothing is a link that leads to nothing"));
+  EXPECT_THAT(said["version"], HasSubstr("version/2/model.onnx: Too many levels of symbolic links"));
+  EXPECT_THAT(said["settings"], HasSubstr("settings/model.toml: Too many levels of symbolic links"));
+}
+
+TEST_F(ModelFolderTest, NoFifoIsOpened) {
+  file("a/model.onnx");
+  file("b/1/weights");
+  ASSERT_EQ(mkfifo((root_ / "a/model.toml").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((root_ / "b/1/model.onnx").c_str(), 0600), 0);
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 2u);
+  EXPECT_THAT(models[0].status.message(), HasSubstr("a/model.toml is no regular file"));
+  EXPECT_THAT(models[1].status.message(), HasSubstr("no model.onnx"));
+}
+
+TEST_F(ModelFolderTest, TwoOfOneNameAreBothBroken) {
+  file("a/model.onnx");
+  file("a/1/model.onnx");
+  file("b/model.onnx");
+  file("c/model.onnx");
+  file("c/model.toml", "name = \"b\"");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 3u);
+  for (const ModelFolder& model : models) EXPECT_THAT(model.status.message(), HasSubstr("two models of one name"));
+}
+
+TEST_F(ModelFolderTest, NothingLeadsOutOfTheRepository) {
+  std::string name = ::testing::TempDir() + "outsideXXXXXX";
+  const std::filesystem::path outside = mkdtemp(name.data());
+  std::filesystem::create_directories(outside / "1");
+  std::ofstream(outside / "1/model.onnx") << "x";
+  std::ofstream(outside / "model.toml") << "secret";
+  file("store/model.onnx");
+  file("settings/model.onnx");
+  std::filesystem::create_directories(root_ / "file/1");
+  std::filesystem::create_directories(root_ / "version");
+  std::filesystem::create_directories(root_ / "inside/1");
+  std::filesystem::create_symlink(outside, root_ / "folder");
+  std::filesystem::create_symlink(outside / "1", root_ / "version/1");
+  std::filesystem::create_symlink("../../" / outside.lexically_relative(root_.parent_path()) / "1/model.onnx",
+                                  root_ / "file/1/model.onnx");
+  std::filesystem::create_symlink(outside / "model.toml", root_ / "settings/model.toml");
+  std::filesystem::create_symlink("../../store/model.onnx", root_ / "inside/1/model.onnx");
+  for (const ModelFolder& model : scan()) {
+    if (model.name == "inside" || model.name == "store") {
+      EXPECT_TRUE(model.status.ok()) << model.status.message();
+    } else {
+      EXPECT_FALSE(model.status.ok()) << model.name;
+      EXPECT_THAT(model.status.message(), ::testing::AnyOf(HasSubstr("leads out of"), HasSubstr("no model.onnx")));
+      EXPECT_THAT(model.status.message(), ::testing::Not(HasSubstr("secret")));
+    }
+  }
+  std::filesystem::remove_all(outside);
+}
+
+TEST_F(ModelFolderTest, ANameMustBeOneThatClientsCanSay) {
+  for (const std::string& bad :
+       std::vector<std::string>{"../up", "..", "a/b", "a\\u0000b", "a\\nb", std::string(300, 'x')}) {
+    file("a/model.onnx");
+    file("a/model.toml", "name = \"" + bad + "\"");
+    const auto models = scan();
+    ASSERT_EQ(models.size(), 1u);
+    EXPECT_EQ(models[0].name, "a") << bad;
+    EXPECT_THAT(models[0].status.message(), HasSubstr("name")) << bad;
+  }
+}
+
+TEST_F(ModelFolderTest, AllThatLiesBesideTheModelIsPartOfIt) {
+  file("a/1/model.onnx");
+  file("a/1/weights.bin");
+  file("a/1/more/weights.bin");
+  file("a/1/.hidden");
+  file("a/1/.git/x");
+  file("a/model.toml", "");
+  const auto files = list_model_files(root_ / "a/1/model.onnx");
+  ASSERT_TRUE(files.ok());
+  EXPECT_THAT(*files, ::testing::ElementsAre(root_ / "a/1/model.onnx", root_ / "a/1/more/weights.bin",
+                                             root_ / "a/1/weights.bin"));
+  EXPECT_EQ(list_model_files(root_ / "a/2/model.onnx").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(ModelFolderTest, AFileIsAModelThatIsNamedAfterIt) {
+  file("downloads/net.onnx");
+  file("downloads/net.onnx.data");
+  file("downloads/net_more/x");
+  file("downloads/network.onnx");
+  file("downloads/diary.txt");
+  file("downloads/model.toml", "batch_sizes = [2]");
+  const auto models = scan_repository(root_ / "downloads/net.onnx", ModelConfig()).value();
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_TRUE(models[0].status.ok()) << models[0].status.message();
+  EXPECT_EQ(models[0].name, "net");
+  EXPECT_EQ(models[0].model, root_ / "downloads/net.onnx");
+  EXPECT_EQ(models[0].config.compile.batch_sizes, std::vector<uint32_t>{2});
+  EXPECT_FALSE(models[0].config.compile.owns_folder);
+  EXPECT_THAT(list_model_files(models[0].model, false).value(),
+              ::testing::ElementsAre(root_ / "downloads/net.onnx", root_ / "downloads/net.onnx.data"));
+  EXPECT_EQ(model_files_bytes(models[0]), 2u);
+  const std::string before = signature_of(models[0]);
+  file("downloads/diary.txt", "longer");
+  EXPECT_EQ(signature_of(models[0]), before);
+  file("downloads/net.onnx.data", "longer");
+  EXPECT_NE(signature_of(models[0]), before);
+}
+
+TEST_F(ModelFolderTest, AFolderWithAModelInItIsAModelThatIsNamedAfterIt) {
+  file("digits/model.onnx");
+  file("digits/data/weights.bin");
+  file("spam/model.py");
+  file("code/resnet50.onnx");
+  const auto digits = scan_repository(root_ / "digits", ModelConfig()).value();
+  ASSERT_EQ(digits.size(), 1u);
+  EXPECT_TRUE(digits[0].status.ok()) << digits[0].status.message();
+  EXPECT_EQ(digits[0].name, "digits");
+  EXPECT_TRUE(digits[0].config.compile.owns_folder);
+  EXPECT_EQ(model_files_bytes(digits[0]), 2u);
+  for (const char* path : {"spam", "spam/", "spam/model.py"}) {
+    const auto spam = scan_repository(root_ / path, ModelConfig()).value();
+    ASSERT_EQ(spam.size(), 1u) << path;
+    EXPECT_EQ(spam[0].name, "spam") << path;
+    EXPECT_TRUE(spam[0].is_container()) << path;
+  }
+  EXPECT_EQ(scan_repository(root_ / "code", ModelConfig()).value()[0].name, "code");
+}
+
+TEST_F(ModelFolderTest, AMissingRepositoryIsSaidWithWhatToDo) {
+  const auto result = scan_repository(root_ / "absent", ModelConfig());
+  EXPECT_EQ(result.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(result.status().message(), HasSubstr("NAME/model.onnx"));
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,426 @@
+#include "node/repository/repository_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "foundation/process/periodic_yield.h"
+#include "models/repository/foreign_files.h"
+
+namespace foliot {
+namespace {
+
+// A tenth of a serving thread's share, where both want all of it; how soon serving
+// threads get theirs is the business of PeriodicYield.
+constexpr int kRepositoryNice = 10;
+
+// Models with files of at most so many bytes are compiled as a whole at once: that takes no
+// longer than a second compilation would.
+constexpr uint64_t kSmallModelBytes = uint64_t{256} << 10;
+
+Status shutting_down() { return Status::unavailable("the server is starting or shutting down; try again later"); }
+
+}  // namespace
+
+Status RepositoryService::start(Catalog& catalog, PackageStore& packages, const std::vector<ModelFolder>& served) {
+  catalog_ = &catalog;
+  packages_ = &packages;
+  {
+    std::lock_guard lock(mutex_);
+    running_ = true;
+  }
+  for (uint32_t i = 0; i <= 2 * options_.compilations; ++i) {
+    FOLIOT_ASSIGN_OR_RETURN(workers_.emplace_back(),
+                            Thread::start({.name = "repository", .nice = kRepositoryNice}, [this] { work(); }));
+  }
+  if (!options_.watch_interval) return Status();
+  watch_.emplace(served);
+  FOLIOT_ASSIGN_OR_RETURN(watcher_, Thread::start({.name = "watch", .nice = kRepositoryNice}, [this] { watch(); }));
+  return Status();
+}
+
+void RepositoryService::attach(ModelHost& host) {
+  host.set_on_progress([this] {
+    {
+      std::lock_guard lock(mutex_);
+      sweep_due_ = true;
+    }
+    changed_.notify_one();
+  });
+  host.set_on_damage([this](const std::string& name) { mend(name); });
+  {
+    const std::lock_guard lock(mutex_);
+    host_ = &host;
+    sweep_due_ = true;
+  }
+  attached_.notify_all();
+  changed_.notify_one();
+}
+
+ModelHost* RepositoryService::host() {
+  std::unique_lock lock(mutex_);
+  attached_.wait(lock, [this] { return host_ != nullptr || !running_; });
+  return running_ ? host_ : nullptr;
+}
+
+void RepositoryService::stop() {
+  std::deque<Job> waiting;
+  {
+    std::lock_guard lock(mutex_);
+    running_ = false;
+    waiting.swap(jobs_);
+  }
+  changed_.notify_all();
+  stopped_.notify_all();
+  attached_.notify_all();
+  for (Job& job : waiting) job.done(shutting_down());
+  watcher_.join();
+  for (Thread& worker : workers_) worker.join();
+  if (ModelHost* host = std::exchange(host_, nullptr)) {
+    host->set_on_progress({});
+    host->set_on_damage({});
+    host->abandon();
+  }
+}
+
+bool RepositoryService::is_running() {
+  std::lock_guard lock(mutex_);
+  return running_;
+}
+
+void RepositoryService::load(const std::string& name, std::function<void(Status)> done) {
+  enqueue({.kind = Job::Kind::kLoad, .name = name, .done = std::move(done)});
+}
+
+void RepositoryService::unload(const std::string& name, std::function<void(Status)> done) {
+  enqueue({.kind = Job::Kind::kUnload, .name = name, .done = std::move(done)});
+}
+
+void RepositoryService::load_folder(ModelFolder folder, std::function<void(Status)> done) {
+  std::string name = folder.name;
+  enqueue({.kind = Job::Kind::kLoad, .name = std::move(name), .done = std::move(done), .folder = std::move(folder)});
+}
+
+void RepositoryService::load_all(const std::vector<ModelFolder>& models, LoadWatch watch) {
+  {
+    const std::lock_guard lock(mutex_);
+    load_watch_ = std::move(watch);
+    for (const ModelFolder& model : models) {
+      order_.add(model.name, CompileOrder::Step::kFirst);
+      known_[model.name] = {model, {}};
+    }
+  }
+  changed_.notify_all();
+}
+
+void RepositoryService::enqueue(Job job) {
+  std::unique_lock lock(mutex_);
+  Status refusal;
+  if (!running_) {
+    refusal = shutting_down();
+  } else if (const Catalog::EntryPtr found = catalog_->find(job.name);
+             found != nullptr && found->role != EntryRole::kModel) {
+    refusal = Status::invalid_argument(
+        fmt::format("'{}' is {} {}, which is served while its models are; load or unload these", job.name,
+                    found->role == EntryRole::kApplication ? "an" : "a", to_string(found->role)));
+  } else if (jobs_.size() >= kJobsMax) {
+    refusal =
+        Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));
+  }
+  if (!refusal.ok()) {
+    lock.unlock();  // the client may ask again at once
+    return job.done(refusal);
+  }
+  jobs_.push_back(std::move(job));
+  lock.unlock();
+  changed_.notify_one();
+}
+
+std::optional<RepositoryService::Job> RepositoryService::take_job() {
+  std::optional<Job> job = take_asked_job();
+  if (!job) job = take_own_job();
+  if (!job) return std::nullopt;
+  busy_.insert(job->name);
+  if (uint32_t* count = count_of(job->kind)) ++*count;
+  return job;
+}
+
+// nullptr: of what takes models out of service there may be any number.
+uint32_t* RepositoryService::count_of(Job::Kind kind) {
+  if (kind == Job::Kind::kUnload || kind == Job::Kind::kMend) return nullptr;
+  return kind == Job::Kind::kLoad ? &loading_ : &completing_;
+}
+
+// The first of those that clients, or the watch, ask for that may begin: no other change of
+// its model is under way or before it, and there is a compiler for it. It takes the place of
+// what this service would do with the model.
+std::optional<RepositoryService::Job> RepositoryService::take_asked_job() {
+  std::set<std::string> earlier = busy_;
+  for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
+    const bool must_wait = job->kind == Job::Kind::kLoad && loading_ == options_.compilations;
+    if (!earlier.insert(job->name).second || must_wait) continue;
+    Job taken = std::move(*job);
+    jobs_.erase(job);
+    known_.erase(taken.name);
+    if (order_.remove(taken.name) == CompileOrder::Step::kFirst) {
+      taken.done = [this, kind = taken.kind, name = taken.name, done = std::move(taken.done)](const Status& status) {
+        load_watch_.done(name, kind == Job::Kind::kLoad ? status : Status::unavailable("it was unloaded"));
+        done(status);
+      };
+    }
+    return taken;
+  }
+  return std::nullopt;
+}
+
+std::optional<RepositoryService::Job> RepositoryService::take_own_job() {
+  const bool first = order_.waits(CompileOrder::Step::kFirst);
+  if ((first ? loading_ : completing_) == options_.compilations) return std::nullopt;
+  for (const std::string& name : catalog_->take_asked()) order_.ask_for(name);
+  const std::optional<CompileOrder::Next> next = order_.take();
+  if (!next) return std::nullopt;
+  const std::string& name = next->model;
+  Known known = std::move(known_.extract(name).mapped());
+  Job job{.kind = first ? Job::Kind::kLoad : Job::Kind::kComplete,
+          .name = name,
+          .folder = std::move(known.folder),
+          .signature = std::move(known.signature)};
+  if (!first) return job;
+  job.done = [this, name](const Status& status) { load_watch_.done(name, status); };
+  job.progress = [this, name](std::string_view step, double share) { load_watch_.progress(name, step, share); };
+  return job;
+}
+
+void RepositoryService::work() {
+  std::unique_lock lock(mutex_);
+  while (running_) {
+    if (std::exchange(sweep_due_, false)) {
+      lock.unlock();
+      sweep();
+      lock.lock();
+    }
+    if (std::optional<Job> job = take_job()) {
+      lock.unlock();
+      const std::string name = job->name;
+      const Job::Kind kind = job->kind;
+      carry_out(*std::move(job));
+      lock.lock();
+      busy_.erase(name);
+      if (uint32_t* count = count_of(kind)) --*count;
+      sweep_due_ = host_ != nullptr;  // a model may leave that has no lease
+      changed_.notify_all();
+    } else if (running_ && !sweep_due_) {
+      changed_.wait(lock);
+    }
+  }
+}
+
+void RepositoryService::sweep() {
+  const PeriodicYield courtesy;
+  ModelHost* const models = host();
+  const std::lock_guard hosting(hosting_);
+  if (models != nullptr) models->sweep();
+}
+
+void RepositoryService::carry_out(Job job) {
+  const PeriodicYield courtesy;
+  if (job.kind == Job::Kind::kUnload) return unload_now(std::move(job));
+  if (job.kind == Job::Kind::kMend) return mend_now(job);
+  if (job.kind == Job::Kind::kComplete) return complete_now(job);
+  Loaded loaded = load_now(job);
+  if (loaded.incomplete) {
+    const std::lock_guard lock(mutex_);
+    order_.add(job.name, CompileOrder::Step::kWhole);
+    known_[job.name] = *std::move(loaded.incomplete);
+  }
+  job.done(loaded.status);
+}
+
+Result<ModelFolder> RepositoryService::find_folder(const std::string& name) const {
+  FOLIOT_ASSIGN_OR_RETURN(const auto folders,
+                          scan_repository(options_.folder, options_.defaults, options_.models, options_.cache));
+  const auto found = std::ranges::find(folders, name, &ModelFolder::name);
+  if (found != folders.end()) return *found;
+  return Status::not_found(fmt::format("there is no model '{}' in {}", name, options_.folder.string()));
+}
+
+RepositoryService::Loaded RepositoryService::load_now(const Job& job) {
+  constexpr size_t kNameBytesMax = 255;
+  const std::string& name = job.name;
+  if (name.size() > kNameBytesMax)
+    return {Status::invalid_argument(
+        fmt::format("a model's name of {} bytes; at most {} are allowed", name.size(), kNameBytesMax))};
+  const Result<ModelFolder> folder = job.folder ? *job.folder : find_folder(name);
+  if (!folder.ok()) return {folder.status()};
+  const Catalog::EntryPtr found = catalog_->find(name);
+  const bool served = found != nullptr && found->state == ModelState::kReady;
+  // An earlier version goes on until this one is ready, or failed.
+  const bool loading = found != nullptr && found->state == ModelState::kLoading;
+  if (!served) {
+    catalog_->put({name, folder->version, ModelState::kLoading, loading ? found->reason : std::string(), nullptr});
+  }
+  const CompileWatch watch{.progress = job.progress, .cancelled = [this] { return !is_running(); }};
+  Loaded loaded = folder->status.ok() ? load_found(*folder, served, watch) : Loaded{folder->status};
+  if (loaded.status.ok()) return loaded;
+  const std::string& why = loaded.status.message();
+  CatalogEntry entry = served ? *found : CatalogEntry{name, folder->version};
+  entry.reason = served ? fmt::format("version {} was not taken into service: {}", folder->version, why) : why;
+  catalog_->put(std::move(entry));
+  return loaded;
+}
+
+// What is served already is replaced by what can do as much.
+RepositoryService::Loaded RepositoryService::load_found(const ModelFolder& folder, bool served,
+                                                        const CompileWatch& watch) {
+  if (folder.is_container()) return {load_container(folder, watch)};
+  if (served || model_files_bytes(folder) <= kSmallModelBytes) return {load_whole(folder, watch)};
+  const auto compiled = packages_->find(folder.model, folder.config.compile);
+  if (!compiled.ok()) return {compiled.status()};
+  if (compiled->has_value()) return {serve(folder, **compiled)};
+  Known incomplete{folder, signature_of(folder)};
+  const Result<Package> first = packages_->get_first(folder.model, folder.config.compile, watch);
+  if (!first.ok()) return {first.status()};
+  if (const Status status = add(folder, *first); !status.ok()) return {status};
+  return {Status(), std::move(incomplete)};
+}
+
+Status RepositoryService::load_whole(const ModelFolder& folder, const CompileWatch& watch) {
+  FOLIOT_ASSIGN_OR_RETURN(const Package package, packages_->get(folder.model, folder.config.compile, watch));
+  return serve(folder, package);
+}
+
+Status RepositoryService::load_container(const ModelFolder& folder, const CompileWatch& watch) {
+  ModelHost* const models = host();
+  if (models == nullptr) return shutting_down();
+  FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<ContainerModel> container, models->start_container(folder, watch.cancelled));
+  if (container == nullptr) return Status();
+  const std::lock_guard hosting(hosting_);
+  return models->add(std::move(container));
+}
+
+Status RepositoryService::add(const ModelFolder& folder, const Package& package) {
+  ModelHost* const models = host();
+  if (models == nullptr) return shutting_down();
+  const std::lock_guard hosting(hosting_);
+  return models->add(folder, package);
+}
+
+Status RepositoryService::serve(const ModelFolder& folder, const Package& package) {
+  FOLIOT_RETURN_IF_ERROR(add(folder, package));
+  for (const auto& notes : {package.program->notes, notes_of_foreign_settings(folder)})
+    for (const std::string& note : notes) options_.on_note(fmt::format("model '{}': {}", folder.name, note));
+  return Status();
+}
+
+// The whole of a model of which the first batch size is served. What has changed since is
+// left to what asks for it.
+void RepositoryService::complete_now(const Job& job) {
+  if (signature_of(*job.folder) != job.signature) return;
+  const Status status = load_whole(*job.folder, {.progress = {}, .cancelled = [this] { return !is_running(); }});
+  if (status.ok() || !is_running()) return;
+  const std::string why = fmt::format("served with its smallest batch size alone: {}", status.message());
+  options_.on_failure(fmt::format("model '{}' is {}", job.name, why));
+  const Catalog::EntryPtr found = catalog_->find(job.name);
+  if (found == nullptr || found->state != ModelState::kReady) return;
+  CatalogEntry entry = *found;
+  entry.reason = why;
+  catalog_->put(std::move(entry));
+}
+
+void RepositoryService::unload_now(Job job) {
+  const auto done = std::make_shared<std::function<void(Status)>>(std::move(job.done));
+  ModelHost* const models = host();
+  if (models == nullptr) return (*done)(shutting_down());
+  const Status status = models->remove(job.name, [this, done, name = job.name](const Status& gone) {
+    if (gone.ok()) unloaded(name);
+    (*done)(gone);
+  });
+  if (status.ok()) return;
+  const Catalog::EntryPtr found = catalog_->find(job.name);
+  if (found == nullptr || found->state != ModelState::kLoading) return (*done)(status);
+  // It was waiting to be loaded.
+  catalog_->put({job.name, found->version, ModelState::kUnloading, {}, nullptr, false});
+  unloaded(job.name);
+  (*done)(Status());
+}
+
+// One for each model that is served and damaged: beyond the limit of what clients ask for, too.
+void RepositoryService::mend(const std::string& name) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!running_) return;
+    jobs_.push_back({.kind = Job::Kind::kMend, .name = name, .done = [](const Status&) {}});
+  }
+  changed_.notify_one();
+}
+
+// Nothing is left to do where another package has taken its place meanwhile.
+void RepositoryService::mend_now(const Job& job) {
+  ModelHost* const models = host();
+  if (models == nullptr) return;
+  std::optional<ModelFolder> folder;
+  {
+    const std::lock_guard hosting(hosting_);
+    folder = models->withdraw_damaged(job.name);
+  }
+  if (!folder) return;
+  const Catalog::EntryPtr shown = catalog_->find(job.name);
+  options_.on_failure(fmt::format("model '{}': {}", job.name, shown == nullptr ? "it is damaged" : shown->reason));
+  load_folder(*std::move(folder), [this, name = job.name](const Status& status) {
+    if (!status.ok()) options_.on_failure(fmt::format("model '{}' was not compiled again: {}", name, status.message()));
+  });
+}
+
+// Keeps an entry only of what could be loaded again.
+void RepositoryService::unloaded(const std::string& name) {
+  const Catalog::EntryPtr found = catalog_->find(name);
+  if (found == nullptr || found->state != ModelState::kUnloading) return;
+  if (find_folder(name).ok()) {
+    catalog_->put({.name = name,
+                   .version = found->version,
+                   .state = ModelState::kUnavailable,
+                   .reason = "unloaded",
+                   .info = nullptr,
+                   .wanted = false});
+  } else {
+    catalog_->remove(name);
+  }
+}
+
+void RepositoryService::watch() {
+  const std::chrono::nanoseconds interval(options_.watch_interval->nanoseconds());
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (stopped_.wait_for(lock, interval, [this] { return !running_; })) return;
+      for (const std::string& name : std::exchange(failed_, {})) watch_->report_again(name);
+    }
+    // A repository that cannot be read now has lost no models.
+    if (const auto folders = scan_repository(options_.folder, options_.defaults, options_.models, options_.cache);
+        folders.ok()) {
+      heed(watch_->look(*folders));
+    }
+  }
+}
+
+void RepositoryService::heed(const RepositoryWatch::Changes& changes) {
+  for (const std::string& name : changes.load) {
+    load(name, [this, name](const Status& status) {
+      if (status.ok()) return;
+      options_.on_failure(fmt::format("model '{}' was not loaded: {}", name, status.message()));
+      std::lock_guard lock(mutex_);
+      if (status.code() == StatusCode::kUnavailable) failed_.insert(name);
+    });
+  }
+  for (const std::string& name : changes.unload) {
+    unload(name, [this, name](const Status& status) {
+      if (status.ok()) return;
+      // It was never served; its entry only said why.
+      if (status.code() == StatusCode::kNotFound) catalog_->remove(name);
+    });
+  }
+}
+
+}  // namespace foliot

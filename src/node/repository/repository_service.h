@@ -1,0 +1,156 @@
+// RepositoryService: loads, updates and unloads models while serving: when a client
+// asks for it, and, if so configured, when the repository changes. It yields to
+// everything else.
+//
+// A model that is not compiled and not served yet is compiled for its smallest batch size,
+// served, and then compiled as a whole, which takes its place as a new version would. Up to
+// `compilations` models are compiled in either step at a time, in the order of CompileOrder,
+// and what a client loads before others: the second step of one model, however long, holds
+// up the first of none. Changes of one model are carried out in their order; an unload of
+// another does not wait for a load.
+//
+// A model whose package is found to be damaged while it is served is taken out of service at once, and
+// loaded again, which compiles it.
+#ifndef FOLIOT_NODE_REPOSITORY_REPOSITORY_SERVICE_H_
+#define FOLIOT_NODE_REPOSITORY_REPOSITORY_SERVICE_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "foundation/core/catalog.h"
+#include "foundation/platform/thread.h"
+#include "models/repository/package_store.h"
+#include "models/repository/repository_watch.h"
+#include "node/repository/compile_order.h"
+#include "node/repository/model_host.h"
+
+namespace foliot {
+
+struct RepositoryOptions {
+  std::filesystem::path folder;
+  ModelConfig defaults;
+  std::vector<std::string> models{};       // as in scan_repository()
+  std::filesystem::path cache{};           // as in scan_repository()
+  std::optional<Duration> watch_interval;  // nullopt: only what clients ask for
+  uint32_t compilations = 1;               // at a time, in either step; at least 1
+  // Called for changes that were seen and failed, from a thread of its own.
+  std::function<void(const std::string&)> on_failure = [](const std::string&) {};
+  // Called with each of Program::notes of what is taken into service, from any thread.
+  std::function<void(const std::string&)> on_note = [](const std::string&) {};
+};
+
+// Threading: load() and unload() from any thread; the rest belongs to the owner.
+class RepositoryService : public ModelRepository {
+ public:
+  explicit RepositoryService(RepositoryOptions options) : options_(std::move(options)) {}
+  ~RepositoryService() override { stop(); }
+
+  // From now on requests are carried out; until then they are refused. `served`:
+  // what the repository held when the server started.
+  Status start(Catalog& catalog, PackageStore& packages, const std::vector<ModelFolder>& served);
+  // Once, after start(): where models are served. Until then they are only compiled.
+  void attach(ModelHost& host);
+  // Ends compilations under way, and refuses what waits. Calling it again does nothing.
+  void stop();
+  // Once, after start(): loads these models, which the catalog shows as LOADING. Callbacks come
+  // from any thread, `done` once for each model, unless stop() comes before; no other follows
+  // the last of these.
+  struct LoadWatch {
+    std::function<void(const std::string& model, std::string_view step, double share)> progress;
+    std::function<void(const std::string& model, const Status& status)> done;
+  };
+  void load_all(const std::vector<ModelFolder>& models, LoadWatch watch);
+
+  // At most kJobsMax wait; one more is refused as kUnavailable.
+  void load(const std::string& name, std::function<void(Status)> done) override;
+  void unload(const std::string& name, std::function<void(Status)> done) override;
+  // As load(), of a model that lies elsewhere.
+  void load_folder(ModelFolder folder, std::function<void(Status)> done);
+
+ private:
+  static constexpr size_t kJobsMax = 1024;
+  struct Job {
+    enum class Kind : uint8_t { kLoad, kComplete, kUnload, kMend };
+    Kind kind = Kind::kLoad;
+    std::string name;
+    std::function<void(Status)> done{};
+    // As it was found before; nullopt: it is looked for.
+    std::optional<ModelFolder> folder{};
+    std::string signature{};  // of the folder, in the second step
+    Progress progress{};
+  };
+  // What is known of a model that waits in order_.
+  struct Known {
+    ModelFolder folder;
+    std::string signature;
+  };
+  struct Loaded {
+    Status status;
+    // What is left to be compiled as a whole.
+    std::optional<Known> incomplete{};
+  };
+
+  void enqueue(Job job);
+  void work();
+  std::optional<Job> take_job();
+  std::optional<Job> take_asked_job();
+  std::optional<Job> take_own_job();
+  uint32_t* count_of(Job::Kind kind);
+  void sweep();
+  void carry_out(Job job);
+  Loaded load_now(const Job& job);
+  Loaded load_found(const ModelFolder& folder, bool served, const CompileWatch& watch);
+  Status load_whole(const ModelFolder& folder, const CompileWatch& watch);
+  Status load_container(const ModelFolder& folder, const CompileWatch& watch);
+  void complete_now(const Job& job);
+  Status add(const ModelFolder& folder, const Package& package);
+  Status serve(const ModelFolder& folder, const Package& package);
+  // Waits for attach(). nullptr: this stops.
+  ModelHost* host();
+  void unload_now(Job job);
+  void mend(const std::string& name);
+  void mend_now(const Job& job);
+  void unloaded(const std::string& name);
+  Result<ModelFolder> find_folder(const std::string& name) const;
+  void watch();
+  void heed(const RepositoryWatch::Changes& changes);
+  bool is_running();
+
+  const RepositoryOptions options_;
+  Catalog* catalog_ = nullptr;
+  PackageStore* packages_ = nullptr;
+  std::optional<RepositoryWatch> watch_;  // of the watching thread
+
+  std::mutex hosting_;  // of the thread that changes the ModelHost
+
+  std::mutex mutex_;                 // guards what follows, up to the threads
+  std::condition_variable changed_;  // the workers', each of which can do what there is to do
+  std::condition_variable stopped_;  // the watching thread's
+  std::condition_variable attached_;
+  ModelHost* host_ = nullptr;  // null: not attached yet
+  std::deque<Job> jobs_;
+  CompileOrder order_;
+  std::map<std::string, Known> known_;  // of order_
+  LoadWatch load_watch_;
+  std::set<std::string> busy_;    // models with a change under way
+  uint32_t loading_ = 0;          // of these
+  uint32_t completing_ = 0;       // of these
+  bool sweep_due_ = false;        // a model that leaves may go further
+  std::set<std::string> failed_;  // changes that the watch saw and that are to be tried again
+  bool running_ = false;
+  std::vector<Thread> workers_;  // all but one of them may be compiling
+  Thread watcher_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_NODE_REPOSITORY_REPOSITORY_SERVICE_H_

@@ -1,0 +1,50 @@
+#include "node/server/inference_stack.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace foliot {
+namespace {
+
+// It runs for microseconds, when an answer is about to be late.
+constexpr int kTimerNice = -15;
+
+}  // namespace
+
+InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
+                               ModelRepository& repository, const std::function<TimePoint()>& now,
+                               PersonalService* personal, JobService* jobs)
+    : names_(catalog, options.strict_readiness),
+      service_({.rows_max = options.requests_in_flight_max,
+                .bytes_max = options.bodies_bytes_max,
+                .tensors = options.tensors},
+               names_, requests, statistics_, metrics_, now),
+      cached_(options.prediction_cache_bytes, service_, names_, statistics_, now),
+      selected_({.seed = static_cast<uint64_t>((now() - TimePoint()).nanoseconds()),
+                 .inputs_bytes_max = options.bodies_bytes_max},
+                cached_, names_, statistics_, now),
+      frontend_(make_frontend(
+          options, {.inference = selected_,
+                    .names = names_,
+                    .statistics = statistics_,
+                    .repository = repository,
+                    .count_unknown_name = [this](std::string_view place,
+                                                 std::string_view name) { metrics_.count_unknown_name(place, name); },
+                    .now = now,
+                    .personal = personal,
+                    .jobs = jobs})) {
+  frontend_->add_metrics(*this);
+  frontend_->add_metrics(cache_metrics_);
+  frontend_->add_metrics(selection_metrics_);
+  service_.set_wake([this] { timer_.wake(); });
+  selected_.set_wake([this] { timer_.wake(); });
+}
+
+Status InferenceStack::start() {
+  FOLIOT_RETURN_IF_ERROR(timer_.start({.name = "foliot-timer", .nice = kTimerNice}, [this](TimePoint now) {
+    return std::min(service_.expire(now), selected_.expire(now));
+  }));
+  return frontend_->start();
+}
+
+}  // namespace foliot

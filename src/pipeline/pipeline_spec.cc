@@ -1,9 +1,0 @@
-#include "pipeline/pipeline_spec.h"
-
-namespace foliot {
-
-std::string to_string(const TensorName& name) {
-  return (name.stage.empty() ? name.tensor : name.stage + "." + name.tensor) + (name.each ? "[]" : "");
-}
-
-}  // namespace foliot

@@ -1,0 +1,66 @@
+// A request that will not be served is refused when that is known, and what was admitted is served.
+#include <gtest/gtest.h>
+
+#include "control/policies/edf/edf_policy.h"
+#include "control/policies/foliot/foliot_policy.h"
+#include "foundation/base/test_time.h"
+#include "virtual/simulation/simulation.h"
+
+namespace foliot {
+namespace {
+
+// Copies of ResNet-50 on two devices, which serve 2,042/s in full batches.
+SimulationReport run_copies(const char* name, const Controller::PolicyFactory& policy, uint32_t models, double rate,
+                            Duration slo) {
+  const Workload workload{.groups = {{.name = "copies", .profile = "resnet50", .count = models, .slo = slo}},
+                          .streams = {{.name = "users", .arrivals = {.rate = rate}}}};
+  auto report = simulate({.policy = name,
+                          .make_policy = policy,
+                          .controller = {},
+                          .devices = 2,
+                          .duration = Duration::seconds(6),
+                          .warm_up = Duration::seconds(2),
+                          .preload = true},
+                         workload, ProfileTable::v100());
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return *std::move(report);
+}
+
+SimulationReport run_foliot(uint32_t models, double load, Duration slo) {
+  const auto make = [](const Cluster& cluster) { return foliot_policy::make_foliot_policy(cluster); };
+  return run_copies("foliot", make, models, 2042 * load, slo);
+}
+
+TEST(RefusalsTest, WhereBatchesAreFullNewestAreRefusedAtOnceAndNothingIsLost) {
+  for (const double load : {1.7, 3.0}) {
+    for (const uint32_t models : {1u, 12u}) {
+      for (const Duration slo : {ms(100), ms(500)}) {
+        const SimulationReport report = run_foliot(models, load, slo);
+        const RefusalTally& refusals = report.refusals;
+        EXPECT_LE(refusals.refused_after_share(0.5), 0.05) << load << ' ' << models;
+        EXPECT_LE(refusals.refused_after_share(0.9), 0.2) << load << ' ' << models;
+        EXPECT_LE(refusals.broken_share(), 0.01) << load << ' ' << models;
+        EXPECT_GE(report.goodput(), 0.97 * 2042) << load << ' ' << models;
+      }
+    }
+  }
+}
+
+TEST(RefusalsTest, WithoutOverloadNothingIsRefused) {
+  const SimulationReport report = run_foliot(12, 0.6, ms(100));
+  EXPECT_EQ(report.refusals.refused_after.count(), 0u);
+  EXPECT_EQ(report.refusals.admitted, report.all.offered);
+  EXPECT_EQ(report.refusals.broken_share(), 0);
+}
+
+// `edf` drops a request when its time is over.
+TEST(RefusalsTest, WhatIsRefusedLateWasAdmitted) {
+  const auto make = [](const Cluster& cluster) { return edf::make_edf_policy(cluster); };
+  const SimulationReport report = run_copies("edf", make, 12, 1500, ms(100));
+  EXPECT_GT(report.refusals.refused_after_share(0.5), 0.5);
+  EXPECT_GT(report.refusals.admitted_missed, 0u);
+  EXPECT_NEAR(report.refusals.broken_share(), 1 - report.all.attainment(), 0.02);
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,87 @@
+"""KServe's own clients, over REST and gRPC."""
+
+import asyncio
+
+import checks
+from kserve import InferenceGRPCClient, InferenceRESTClient, InferInput, InferRequest
+from kserve.inference_client import RESTConfig
+
+
+def request(binary, **parameters):
+    inputs = []
+    for name, values in (("a", checks.A), ("b", checks.B)):
+        tensor = InferInput(name, list(values.shape), "FP32")
+        tensor.set_data_from_numpy(values, binary_data=binary)
+        inputs.append(tensor)
+    return InferRequest("pair", inputs, parameters=parameters or None)
+
+
+def outputs_of(response):
+    return {output.name: output.as_numpy() for output in response.outputs}
+
+
+def over_rest(server, call):
+    async def asked():
+        async with InferenceRESTClient(RESTConfig(protocol="v2")) as client:
+            return await call(client, f"http://{server.http}")
+
+    return asyncio.run(asked())
+
+
+def over_grpc(server, call):
+    async def asked():
+        async with InferenceGRPCClient(server.grpc) as client:
+            return await call(client)
+
+    return asyncio.run(asked())
+
+
+def rest_health(server):
+    """REST: health of server and model"""
+    assert over_rest(server, lambda client, url: client.is_server_live(url)) is True
+    assert over_rest(server, lambda client, url: client.is_server_ready(url)) is True
+    assert over_rest(server, lambda client, url: client.is_model_ready(url, "pair")) is True
+    assert over_rest(server, lambda client, url: client.is_model_ready(url, "nobody")) is False
+
+
+def rest_json(server):
+    """REST: inference, JSON"""
+    checks.expect(outputs_of(over_rest(server, lambda client, url: client.infer(url, request(False), "pair"))))
+
+
+def rest_binary(server):
+    """REST: inference, binary tensors"""
+    checks.expect(outputs_of(over_rest(server, lambda client, url: client.infer(url, request(True), "pair"))))
+
+
+def rest_refusal(server):
+    """REST: a refusal names the deadline"""
+    late = request(False, timeout=1)
+    checks.expect_refusal(lambda: over_rest(server, lambda client, url: client.infer(url, late, "pair")), "unmeetable",
+                          "parameter 'timeout', in microseconds")
+
+
+def grpc_health(server):
+    """gRPC: health of server and model"""
+    assert over_grpc(server, lambda client: client.is_server_live()) is True
+    assert over_grpc(server, lambda client: client.is_server_ready()) is True
+    assert over_grpc(server, lambda client: client.is_model_ready("pair")) is True
+
+
+def grpc_inference(server):
+    """gRPC: inference, raw and typed tensors"""
+    for binary in (True, False):
+        checks.expect(outputs_of(over_grpc(server, lambda client: client.infer(request(binary)))))  # noqa: B023
+
+
+def grpc_refusal(server):
+    """gRPC: what cannot be met is not tried again"""
+    before = checks.refused_as_unmeetable(server)
+    late = request(True, timeout=1)
+    checks.expect_refusal(lambda: over_grpc(server, lambda client: client.infer(late)), "unmeetable")
+    rows = checks.refused_as_unmeetable(server) - before
+    assert rows == len(checks.A), f"{rows} rows were refused of {len(checks.A)} sent"
+
+
+if __name__ == "__main__":
+    checks.run([rest_health, rest_json, rest_binary, rest_refusal, grpc_health, grpc_inference, grpc_refusal])

@@ -1,0 +1,212 @@
+"""What a model gives by onnxruntime, by onnx's reference and by Foliot's runner, and whether they agree."""
+
+import dataclasses
+import os
+import pathlib
+import sys
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx.reference import ReferenceEvaluator
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "node_tests"))
+
+import node_tests
+
+# Operators whose result is exact: where a model has only these, and at most one other, nothing is forgiven
+# beyond the rounding of that one.
+JUMPS = {"Floor", "Ceil", "Round", "Sign", "Cast", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Mod",
+         "ArgMax", "ArgMin", "TopK", "Hardmax", "QuantizeLinear", "Resize", "GridSample", "ThresholdedRelu", "Shrink",
+         "IsInf", "IsNaN", "Where"}  # fmt: skip
+EXACT = JUMPS - {"Resize", "GridSample"} | {"Relu", "Neg", "Abs", "Clip", "Max", "Min", "Identity", "Reshape", "Flatten", "Transpose", "Slice",
+                 "Concat", "Split", "Pad", "Gather", "Not", "And", "Or", "Xor", "DequantizeLinear", "Trilu", "Expand",
+                 "Unsqueeze", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "DepthToSpace"}  # fmt: skip
+# What these make of NaN and infinity is open (docs/OPERATORS.md), and onnxruntime's own kernels differ.
+OPEN = {"TopK", "ArgMax", "ArgMin", "Hardmax", "MaxPool", "GlobalMaxPool", "Resize", "GridSample", "ReduceMax",
+        "ReduceMin", "Pow", "LRN", "Conv", "ConvTranspose"}  # fmt: skip
+PRECISION = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-4}
+
+
+class Refused(Exception):
+    """The model is not computed, for a reason."""
+
+
+@dataclasses.dataclass
+class Disagreement:
+    what: str  # in words, without values
+    detail: str
+
+
+def by_onnxruntime(model, inputs):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        return session.run(None, inputs)
+    except Exception as error:  # onnxruntime raises types of its own
+        raise Refused(f"onnxruntime: {error}") from error
+
+
+def by_reference(model, inputs):
+    try:
+        with np.errstate(all="ignore"):
+            return ReferenceEvaluator(model).run(None, inputs)
+    except Exception as error:  # whatever numpy raises
+        raise Refused(f"reference: {error}") from error
+
+
+class Foliot:
+    """Models through the whole compiler, on the CPU device."""
+
+    def __init__(self, runner, folder):
+        self.process = node_tests.RunnerProcess(runner)
+        self.folder = pathlib.Path(folder)
+
+    def run(self, model, inputs, rows):
+        onnx.save(model, self.folder / "model.onnx")
+        for i, value in enumerate(model.graph.input):
+            (self.folder / f"input_{i}.bin").write_bytes(np.ascontiguousarray(inputs[value.name]).tobytes())
+        status, *rest = self.process.run(self.folder, rows)
+        if status != "ok":
+            raise Refused(f"rows {rest[0]} are refused" if status == "refused" else rest[0])
+        outputs = []
+        for i, summary in enumerate(rest):
+            type_name, *extents = summary.split()
+            data = (self.folder / f"output_{i}.bin").read_bytes()
+            outputs.append(np.frombuffer(data, node_tests.NUMPY_TYPES[type_name]).reshape([int(e) for e in extents]))
+        return outputs
+
+
+def wrong_places(got, expected, slack):
+    """Where two results differ by more than rounding and `slack`, an array of what is forgiven."""
+    if got.dtype.kind not in "fV" and got.dtype.name != "bfloat16":
+        difference = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+        return difference > slack
+    precision = PRECISION.get(got.dtype, 2e-2)
+    with np.errstate(all="ignore"):
+        got, expected = got.astype(np.float64), expected.astype(np.float64)
+        finite = np.abs(expected[np.isfinite(expected)])
+        # Sums cancel: what is forgiven grows with the largest value of a result.
+        allowed = precision * np.abs(expected) + precision * min(finite.max(initial=0), 1e4) * 0.2 + 1e-7 + slack
+        finite = np.isfinite(got) & np.isfinite(expected)
+        # Beside a pole or an edge, the oracle's own result says little.
+        unsteady = np.broadcast_to(slack, got.shape) > 0.05 * (np.abs(expected) + 1)
+        close = (finite & (np.abs(got - expected) <= allowed)) | (got == expected) | unsteady
+        nan = np.isnan(got) & np.isnan(expected)
+        # Beyond what the type holds, one rounding decides between the largest number and infinity.
+        huge = 3e38 if precision == 1e-4 else 6e4
+        overflow = (np.abs(got) > huge) & (np.abs(expected) > huge) & (np.sign(got) == np.sign(expected))
+    return ~(close | nan | overflow)
+
+
+def sensitivity(model, inputs, expected):
+    """How far the oracle's own results move if inputs and weights move by a rounding; 0 where the model is
+    exact, so that ties are judged."""
+    slack = [np.zeros(e.shape) for e in expected]
+    inexact = [node.op_type for node in model.graph.node if node.op_type not in EXACT]
+    if not inexact or (len(inexact) == 1 and model.graph.node[-1].op_type not in JUMPS):
+        return slack
+    state = np.random.default_rng(1)
+
+    def moved(array):
+        if array.dtype.kind != "f":
+            return array
+        return (array * (1 + state.choice([-3e-7, 3e-7, 1e-6, -1e-6], array.shape))).astype(array.dtype)
+
+    for _ in range(4):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        for initializer in copy.graph.initializer:
+            array = onnx.numpy_helper.to_array(initializer)
+            if array.dtype.kind == "f" and array.size > 1:
+                initializer.CopyFrom(onnx.numpy_helper.from_array(np.asarray(moved(array)), initializer.name))
+        try:
+            results = by_onnxruntime(copy, {name: moved(array) for name, array in inputs.items()})
+        except Refused:
+            continue
+        for i, (result, e) in enumerate(zip(results, expected)):
+            if result.shape != e.shape:
+                continue
+            with np.errstate(all="ignore"):
+                change = np.abs(result.astype(np.float64) - e.astype(np.float64))
+            both_nan = np.isnan(result.astype(np.float64)) & np.isnan(e.astype(np.float64))
+            change = np.where(both_nan, 0, np.where(np.isnan(change), np.inf, change))
+            slack[i] = np.maximum(slack[i], 50 * change)
+    return slack
+
+
+def compare(got, expected, slack):
+    """What differs, or None."""
+    for i, (ours, theirs) in enumerate(zip(got, expected)):
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            return Disagreement("type or shape", f"output {i}: {ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}")
+        if not ours.size:
+            continue
+        wrong = wrong_places(ours, theirs, slack[i])
+        if wrong.any():
+            at = tuple(int(n) for n in np.argwhere(wrong)[0])
+            return Disagreement(
+                "values", f"output {i} at {at} of {ours.shape}: {ours[at]}, not {theirs[at]} ({wrong.sum()} of {wrong.size})"
+            )
+    return None
+
+
+def evaluated(model, inputs):
+    """Every value of the model, by onnxruntime."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    names = [name for node in model.graph.node for name in node.output if name]
+    del copy.graph.output[:]
+    copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return dict(zip(names, by_onnxruntime(copy, inputs)))
+
+
+def is_open(model, inputs):
+    """Whether a number that is none meets an operator for which that is open."""
+    values = {**inputs, **evaluated(model, inputs)}
+    return any(
+        name in values and values[name].dtype.kind == "f" and not np.isfinite(values[name].astype(np.float64)).all()
+        for node in model.graph.node if node.op_type in OPEN for name in node.input
+    )  # fmt: skip
+
+
+def judge(foliot, model, inputs, rows):
+    """The disagreement of Foliot with onnxruntime in one batch or with rows alone, or None. What onnx's reference
+    computes as Foliot does is none. Refused: a side does not compute the model."""
+    expected = by_onnxruntime(model, inputs)
+    slack = sensitivity(model, inputs, expected)
+    if onnx.TensorProto.FLOAT16 in {v.type.tensor_type.elem_type for v in model.graph.input} | {
+        a.i for node in model.graph.node for a in node.attribute if a.name == "to"
+    }:  # which is not rounded to between operators
+        slack = [s + 1e-2 * (1 + np.abs(np.nan_to_num(e.astype(np.float64), posinf=0, neginf=0))) for s, e in zip(slack, expected)]
+    if any(node.op_type == "Softplus" for node in model.graph.node):  # oneDNN's, of numbers far below zero
+        slack = [s + 2e-6 for s in slack]
+    if any(node.op_type == "Resize" for node in model.graph.node):  # between pixels of fixed points
+        integers = any(v.type.tensor_type.elem_type == onnx.TensorProto.UINT8 for v in model.graph.input)
+        slack = [s + integers for s in slack]
+    found = compare(foliot.run(model, inputs, rows), expected, slack)
+    whole = inputs, expected, slack
+    if found is None and rows > 1:
+        row = int(np.random.default_rng(rows).integers(rows))
+        whole = tuple(
+            {n: a[row : row + 1] for n, a in part.items()} if isinstance(part, dict) else
+            [a[row : row + 1] if a.ndim and a.shape[0] == rows else a for a in part] for part in whole
+        )  # fmt: skip
+        found = compare(foliot.run(model, whole[0], 1), whole[1], whole[2])
+        if found is not None:
+            found.what += " alone"
+    if found is None:
+        return None
+    try:
+        got = foliot.run(model, whole[0], 1 if found.what.endswith("alone") else rows)
+        reference = by_reference(model, whole[0])
+        if compare(got, reference, whole[2]) is None:
+            return None
+    except Refused:
+        pass
+    return None if is_open(model, whole[0]) else found
