@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <random>
 #include <string>
 
 #include "answer/inference/conformance/fake_inference.h"
 #include "answer/inference/conformance/inference_conformance.h"
 #include "answer/selection/policies.h"
 #include "answer/selection/selection_metrics.h"
+#include "foundation/base/test_seed.h"
 #include "foundation/core/pipeline_info.h"
 
 namespace foliot {
@@ -546,7 +546,7 @@ class FailingModelTest : public StragglerTest {
   }
   uint64_t asked(size_t model) { return harness_->application_statistics().models[model].selections; }
 
-  const uint64_t seed_ = std::random_device()();
+  const uint64_t seed_ = fresh_seed();
 };
 
 constexpr const char* kLearningPolicies[] = {"epsilon_greedy", "ucb1", "thompson", "exp3"};

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "answer/selection/policies.h"
+#include "foundation/base/test_seed.h"
 
 namespace foliot {
 namespace {
@@ -97,7 +97,7 @@ double excess(const SelectionPolicy& policy, World world, size_t models, uint64_
 
 class SelectionRegretTest : public testing::TestWithParam<const char*> {
  protected:
-  const uint64_t seed_ = std::random_device()();
+  const uint64_t seed_ = fresh_seed();
 };
 
 INSTANTIATE_TEST_SUITE_P(Policies, SelectionRegretTest, testing::Values("exp3", "exp4", "thompson", "ucb1"),
@@ -122,7 +122,7 @@ TEST_P(SelectionRegretTest, TheLastQuarterIsWithinThreePointsOfTheBestModel) {
 // Of losses that an adversary has chosen beforehand: the best model changes from block to block, so that
 // what was learned is wrong, and the best in hindsight is beyond reach of none.
 TEST(SelectionBoundsTest, Exp3KeepsItsRegretAtEveryTimeUpToItsHorizon) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = fresh_seed();
   for (const size_t models : {2, 10, 64}) {
     const auto policy = make_for(models, "exp3");
     const double k = static_cast<double>(models);
@@ -157,7 +157,7 @@ TEST(SelectionBoundsTest, Exp3KeepsItsRegretAtEveryTimeUpToItsHorizon) {
 
 // Of convex losses in each window of the memory's length, by a weighted mean.
 TEST(SelectionBoundsTest, Exp4LosesAtMostThreePointsMoreThanTheBestModel) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = fresh_seed();
   for (const size_t models : {2, 10, 64}) {
     const auto policy = make_for(models, "exp4");
     Random random(seed);

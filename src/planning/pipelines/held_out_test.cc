@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 
+#include "foundation/base/test_seed.h"
 #include "foundation/base/test_time.h"
 #include "planning/pipelines/test_pipeline.h"
 
@@ -13,7 +13,7 @@ namespace {
 // Beside the plan of the whole trace on fresh arrivals of the same process: what is held out must not promise
 // more than these keep, but for the noise of one trace.
 TEST(HeldOutTest, PromisesNoMoreThanFreshArrivalsKeep) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = fresh_seed();
   const PlannedPipeline pipeline =
       chain({{linear_kind("cpu", 1, ms(2), ms(6), 4)}, {linear_kind("cpu", 1, ms(4), ms(9), 4)}});
   const LatencyGoal goal{ms(100)};

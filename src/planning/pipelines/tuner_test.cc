@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
+#include "foundation/base/test_seed.h"
 #include "foundation/base/test_time.h"
 #include "planning/pipelines/coarse_grained.h"
 #include "planning/pipelines/planner.h"
@@ -173,7 +173,7 @@ TEST_F(TunerTest, KnowsWhatAReplicaCanTake) {
 
 // Judged by the estimator on arrivals that the tuner has not seen.
 TEST_F(TunerTest, WhatItKnowsOfCapacityIsEnough) {
-  const uint64_t first = std::random_device()();
+  const uint64_t first = fresh_seed();
   for (uint64_t seed = first; seed < first + 10; ++seed) {
     Random random(seed);
     const auto kind = [&] {

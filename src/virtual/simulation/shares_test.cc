@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "control/policies/registry.h"
 #include "foundation/base/random.h"
+#include "foundation/base/test_seed.h"
 #include "foundation/base/test_time.h"
 #include "virtual/simulation/simulation.h"
 
@@ -58,12 +58,6 @@ SimulationReport run(const Mix& mix, const std::string& policy) {
                          mix.workload, mix.profiles);
   EXPECT_TRUE(report.ok()) << report.status().message();
   return *std::move(report);
-}
-
-uint64_t fresh_seed() {
-  const uint64_t seed = std::random_device()();
-  std::printf("seed %lu\n", seed);
-  return seed;
 }
 
 // The share of a device of each model, what some do not ask for being left to the others.

@@ -259,8 +259,9 @@ void Board::expect_growth(ModelId id, DeviceId device, TimePoint now) {
   const auto filled = [&](uint32_t i) {
     return 1 + rate * (state.slo - answer_time(device, id, BucketId(0), i)).to_seconds();
   };
-  double next = 0;  // the least size that is not filled, or the largest
+  double next = 0;  // the least size that is not filled, or the largest that there is time for
   for (const uint32_t i : dense_sizes(sizes, [&](size_t size) { return execs[size]; })) {
+    if (i > 0 && answer_time(device, id, BucketId(0), i) > state.slo) break;
     next = sizes[i];
     if (i > 0 && sizes[i] > filled(i)) break;
     expected.rows = sizes[i];
