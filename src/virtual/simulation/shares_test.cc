@@ -120,17 +120,36 @@ bool has_time_for_others(const Mix& mix, const Mix::Model& model) {
   return std::ranges::all_of(mix.models, [&](const Mix::Model& other) { return other.exec * 3 < model.slo; });
 }
 
+// How many models within their shares are not served as with their shares alone. Prints each model.
+uint32_t starved(const Mix& mix, const SimulationReport& report) {
+  const std::vector<double> shares = foliot::shares(mix);
+  uint32_t starved = 0;
+  for (size_t i = 0; i < mix.models.size(); ++i) {
+    const Mix::Model& model = mix.models[i];
+    // With its share alone most of its requests would be in time.
+    const double time = model.exec.to_seconds() / std::min(1.0, shares[i]);
+    const bool within =
+        model.demand() < shares[i] / 2 && 4 * time < model.slo.to_seconds() && has_time_for_others(mix, model);
+    std::printf("  EXEC %6.1f ms, SLO %6.1f ms, %7.2f/s, asks for %.3f of %.3f: %.2f %%%s\n",
+                model.exec.to_milliseconds(), model.slo.to_milliseconds(), model.rate, model.demand(), shares[i],
+                100 * report.groups[i].attainment(), within ? ", within" : "");
+    // Two in a hundred, and three standard deviations of that.
+    const double most = 0.02 * static_cast<double>(report.groups[i].offered);
+    if (within && static_cast<double>(report.groups[i].missed_total()) > most + 3 * std::sqrt(most)) ++starved;
+  }
+  return starved;
+}
+
 TEST(SharesTest, InAnyMixModelsWithinTheirShareAreServedAndAllTogetherAsByAnyOtherPolicy) {
   const std::vector<std::string> rivals{"edf", "sjf", "clockwork", "flex", "deferred"};
   std::vector<double> sums(rivals.size(), 0);
   double sum = 0;
-  uint32_t starved = 0;  // models within their shares
+  uint32_t starved = 0;
   const uint64_t first = fresh_seed();
   for (uint64_t seed = first; seed < first + kMixes; ++seed) {
     const Mix mix = draw(seed);
     const SimulationReport report = run(mix, "foliot");
     sum += report.all.attainment();
-    const std::vector<double> shares = foliot::shares(mix);
     std::printf("seed %lu: %u devices, %.2f %% of all;", seed, mix.devices, 100 * report.all.attainment());
     for (size_t i = 0; i < rivals.size(); ++i) {
       const double attainment = run(mix, rivals[i]).all.attainment();
@@ -138,25 +157,25 @@ TEST(SharesTest, InAnyMixModelsWithinTheirShareAreServedAndAllTogetherAsByAnyOth
       std::printf(" %s %.2f", rivals[i].c_str(), 100 * attainment);
     }
     std::printf("\n");
-    for (size_t i = 0; i < mix.models.size(); ++i) {
-      const Mix::Model& model = mix.models[i];
-      // With its share alone most of its requests would be in time.
-      const double time = model.exec.to_seconds() / std::min(1.0, shares[i]);
-      const bool within =
-          model.demand() < shares[i] / 2 && 4 * time < model.slo.to_seconds() && has_time_for_others(mix, model);
-      std::printf("  EXEC %6.1f ms, SLO %6.1f ms, %7.2f/s, asks for %.3f of %.3f: %.2f %%%s\n",
-                  model.exec.to_milliseconds(), model.slo.to_milliseconds(), model.rate, model.demand(), shares[i],
-                  100 * report.groups[i].attainment(), within ? ", within" : "");
-      // Two in a hundred, and three standard deviations of that.
-      const double most = 0.02 * static_cast<double>(report.groups[i].offered);
-      if (within && static_cast<double>(report.groups[i].missed_total()) > most + 3 * std::sqrt(most)) ++starved;
-    }
+    starved += foliot::starved(mix, report);
   }
-  // Where a device is never idle, the fewest requests for their time are given up whatever their model asks for.
+  // Of 614 in 528 mixes none was, but few requests may be unlucky.
   EXPECT_LE(starved, 1u);
   for (size_t i = 0; i < rivals.size(); ++i) {
     std::printf("mean: foliot %.2f %s %.2f\n", 100 * sum / kMixes, rivals[i].c_str(), 100 * sums[i] / kMixes);
     EXPECT_GE(sum / kMixes, sums[i] / kMixes - 0.01) << rivals[i];
+  }
+}
+
+// Mixes that fresh seeds have found.
+TEST(SharesTest, MixesThatWereServedWronglyAreServed) {
+  // A batch of eight has no time, and was planned all the same: 0.05 % in time.
+  const SimulationReport full = run(draw(13002529), "foliot");
+  EXPECT_GE(full.all.attainment(), 0.84);
+  // Models within their shares had 6 and 13 %, 5 and 80, 15: they serve the fewest requests for their time.
+  for (const uint64_t seed : {50017004u, 50044007u, 50026008u}) {
+    const Mix mix = draw(seed);
+    EXPECT_EQ(starved(mix, run(mix, "foliot")), 0u) << seed;
   }
 }
 

@@ -174,6 +174,7 @@ void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first,
        .order = latest - (grown - exec),
        .cost = exec * width_ / lane_count_ / std::max<int64_t>(queue.state.holders.size(), 1),
        .density = queue.state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
+       .keeps_share = board_.asks_for_half(queue.model),
        .model = queue.model,
        .bucket = queue.bucket,
        .batch_index = batch_index,
@@ -202,7 +203,7 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
   overloaded_ = true;
   kept_.clear();
   const auto denser = [&](uint32_t a, uint32_t b) {
-    return std::pair(batches_[a].density, a) > std::pair(batches_[b].density, b);
+    return std::tuple(batches_[a].keeps_share, batches_[a].density, a) > std::tuple(batches_[b].keeps_share, batches_[b].density, b);
   };
   Duration total;
   for (uint32_t i = 0; i < batches_.size(); ++i) {

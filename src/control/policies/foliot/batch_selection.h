@@ -44,6 +44,7 @@ struct Batch {
   TimePoint order;   // the same, were it as large as it is expected to become
   Duration cost;     // of EXEC: the device's time, divided by the copies that could run it
   double density = 0;
+  bool keeps_share = false;  // its model asks for half of its share at most: others are left out first
   ModelId model;
   BucketId bucket;
   uint32_t batch_index = 0;

@@ -9,6 +9,8 @@ namespace {
 // that asks for a tenth more than its share nearly all do, and of one that asks for all of its share some.
 constexpr double kRequests = 16;
 constexpr double kTooMuchMax = 0.75;
+// The same part were each request twice as large.
+constexpr double kTwiceTooMuchMax = 0.25;
 
 }  // namespace
 
@@ -22,6 +24,7 @@ void DeviceShares::on_request(ModelId id, const Demand& demand, TimePoint now) {
   advance(kind, now);
   if (!model.has_work) {
     model.end = kind.time;
+    if (kind.working == 0) model.end_of_twice = kind.time;  // the others' time stood still, too
     model.weight = demand.weight;
     model.kind = demand.kind;
     model.has_work = true;
@@ -33,10 +36,15 @@ void DeviceShares::on_request(ModelId id, const Demand& demand, TimePoint now) {
   const double part = 1 / std::min(kRequests, static_cast<double>(++model.requests));
   model.others += (kind.weights - model.weight - model.others) * part;
   const double most = kind.time + demand.patience.to_seconds() * kind.devices / (model.others + model.weight);
-  const double end = model.end + demand.device_time.to_seconds() / model.weight;
+  const double device_time = demand.device_time.to_seconds() / model.weight;
+  const double end = model.end + device_time;
   model.over |= end > most;
   model.too_much += ((model.over ? 1 : 0) - model.too_much) / kRequests;
   model.end = std::min(end, std::max(model.end, most));
+
+  const double end_of_twice = std::max(model.end_of_twice, kind.time) + 2 * device_time;
+  model.twice_too_much += ((end_of_twice > most ? 1 : 0) - model.twice_too_much) / kRequests;
+  model.end_of_twice = std::min(end_of_twice, std::max(model.end_of_twice, most));
 }
 
 void DeviceShares::forget(ModelId id) {
@@ -44,11 +52,17 @@ void DeviceShares::forget(ModelId id) {
   Model& model = models_[id.value()];
   if (model.has_work) drop_work(kinds_[model.kind.value()], model);
   model.too_much = 0;
+  model.end_of_twice = 0;
+  model.twice_too_much = 0;
   model.requests = 0;
 }
 
 bool DeviceShares::modest(ModelId id) const {
   return id.value() >= models_.size() || models_[id.value()].too_much <= kTooMuchMax;
+}
+
+bool DeviceShares::asks_for_half(ModelId id) const {
+  return id.value() >= models_.size() || models_[id.value()].twice_too_much <= kTwiceTooMuchMax;
 }
 
 // Of what ends by then, the rest is faster for it.

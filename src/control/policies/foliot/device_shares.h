@@ -40,6 +40,8 @@ class DeviceShares {
   // Another model has its id now.
   void forget(ModelId model);
   bool modest(ModelId model) const;
+  // Whether it would be modest even if its requests took twice the time, the others being served as they are.
+  bool asks_for_half(ModelId model) const;
 
  private:
   struct Kind {
@@ -59,6 +61,8 @@ class DeviceShares {
     uint64_t requests = 0;
     double others = 0;    // weights of the other models with work left, on average when its requests come
     bool over = false;    // since it has, a request has asked for too much
+    double end_of_twice = 0;    // as `end`, of requests of twice the time
+    double twice_too_much = 0;  // as `too_much`, of these
     double too_much = 0;  // the part of its last requests that asked for too much
   };
   void advance(Kind& kind, TimePoint now);

@@ -65,6 +65,18 @@ TEST_F(DeviceSharesTest, AModelThatAsksForATenthMoreThanItsShareIsNotModest) {
   EXPECT_FALSE(shares_.modest(kSmall));
 }
 
+TEST_F(DeviceSharesTest, AModelThatAsksForHalfOfItsShareKeepsIt) {
+  ask({{kSlow, 50, 250, 500}, {kSmall, 1.1, 1, 30}}, 20'000);
+  EXPECT_TRUE(shares_.asks_for_half(kSlow));
+  EXPECT_FALSE(shares_.asks_for_half(kSmall));
+}
+
+TEST_F(DeviceSharesTest, AModelThatAsksForMostOfItsShareDoesNotAskForHalf) {
+  ask({{kSlow, 95, 250, 500}, {kSmall, 1.1, 1, 30}}, 20'000);
+  EXPECT_TRUE(shares_.modest(kSlow));
+  EXPECT_FALSE(shares_.asks_for_half(kSlow));
+}
+
 TEST_F(DeviceSharesTest, SharesFollowWeights) {
   ask({{kSlow, 140, 200, 1000, 3}, {kSmall, 1, 1, 30, 1}}, 20'000);
   EXPECT_TRUE(shares_.modest(kSlow));
