@@ -1,6 +1,9 @@
 #include "control/controller/device_timing.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "foundation/base/unlikely_count.h"
 
 namespace foliot {
 namespace {
@@ -14,8 +17,6 @@ constexpr Duration kLatenessPrior = Duration::microseconds(100);
 // Of the answers that are planned to be ready just in time, at least so many may be late. Few answers
 // are, and by no more than the tail is long: of all, less than 1 in 100,000 is.
 constexpr double kLateShareMin = 2e-3;
-// An answer that is late counts as so many refusals.
-constexpr double kLateCost = 5;
 constexpr double kUrgencyExecs = 64;  // after so many it has followed a change
 constexpr double kUnusualShare = 0.01;
 constexpr double kIdleShare = 1e-3;  // of actions that come later than was looked ahead
@@ -32,6 +33,11 @@ constexpr Duration kBelievedMax = Duration::seconds(64);
 constexpr double kDoubt = 0.75;
 constexpr double kTrustRegained = 0.01;
 constexpr double kTrustRegainedLate = 0.25;
+
+const UnlikelyCount& unlikely_recent() {
+  static const UnlikelyCount unlikely(TailWindow::kRecent);
+  return unlikely;
+}
 
 }  // namespace
 
@@ -65,10 +71,19 @@ bool DeviceTiming::on_outcome(const Action& action, const Outcome& outcome, Time
   // What was refused would have begun then at the earliest.
   const Duration unspent = too_late ? action.expected : Duration();
   const Duration lateness = now + unspent - sent.planned_end;
-  changed |= lateness_.record(lateness, now);
+  changed |= lateness_.record(lateness - waited(action, outcome, sent), now);
+  last_end_ = std::max(last_end_, outcome.end);
   trust_ = std::min(1.0, trust_ + (lateness > margin_ ? kTrustRegainedLate : kTrustRegained));
   if (changed) update();
   return changed;
+}
+
+// It waited so long, beyond the plan, for what was before it on the device. So one slow EXEC counts once, and not for
+// each that was sent before it was over.
+Duration DeviceTiming::waited(const Action& action, const Outcome& outcome, const Sent& sent) const {
+  if (outcome.ready == TimePoint()) return Duration();
+  const TimePoint could_begin = std::max(outcome.ready, sent.planned_end - action.expected);
+  return std::max(Duration(), std::min(outcome.start, last_end_) - could_begin);
 }
 
 bool DeviceTiming::on_refusal(TimePoint arrival, Duration time, Duration exec, TimePoint now) {
@@ -109,21 +124,28 @@ void DeviceTiming::update() {
   const Duration usual = std::max(Duration(), deliveries_.median()) * 2 + kLookaheadOfStalls;
   lookahead_ =
       std::max(delivery_, std::min(trusted(deliveries_, deliveries_.tail(kIdleShare)), usual)) + kLookaheadSlack;
-  margin_ = options_.margin_fixed.value_or(std::max(options_.margin_min, trusted(lateness_, cheapest_margin())));
+  const Margin cheapest = cheapest_margin();
+  // What is exceeded as often as the margin is meant to be is no change.
+  lateness_.set_recent_above(std::max(TailWindow::kRecentAbove, unlikely_recent().of(cheapest.late_share) - 1));
+  margin_ = options_.margin_fixed.value_or(std::max(options_.margin_min, trusted(lateness_, cheapest.time)));
 }
 
-// A margin costs the part of the requests' time that it takes, and kLateCost times the share that is late
-// in spite of it.
-Duration DeviceTiming::cheapest_margin() const {
-  Duration cheapest = lateness_.tail(kLateShareMin);
-  double least = kLateCost * kLateShareMin + cheapest.to_seconds() * urgency_;
-  for (size_t i = 0; i < TailWindow::kTailParts.size(); ++i) {
-    const Duration margin = lateness_.quantiles()[i];
-    const double cost = kLateCost / TailWindow::kTailParts[i] + margin.to_seconds() * urgency_;
-    if (cost >= least) continue;
+// A margin costs the part of the requests' time that it takes, and the share that is late in spite of it. Were a late
+// answer to cost more than a refusal, the cheapest margin of a long tail would be the one that refuses all.
+DeviceTiming::Margin DeviceTiming::cheapest_margin() const {
+  Margin cheapest{lateness_.tail(kLateShareMin), kLateShareMin};
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](const Margin& margin) {
+    const double cost = margin.late_share + margin.time.to_seconds() * urgency_;
+    if (cost >= least) return;
     least = cost;
     cheapest = margin;
+  };
+  consider(cheapest);
+  for (size_t i = 0; i < TailWindow::kParts.size(); ++i) {
+    consider({lateness_.quantiles()[i], 1.0 / TailWindow::kParts[i]});
   }
+  consider({lateness_.median(), 0.5});
   return cheapest;
 }
 

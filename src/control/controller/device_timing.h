@@ -10,9 +10,10 @@
 // margin() is so long that a request whose EXEC is planned to end just that much before its
 // deadline is late twice in 1,000 times; or more often, where the tail is long beside the time that
 // requests have. Refusing all that might be late costs as many as come in that part of the time, which
-// would be most of them where one EXEC in thirty takes three times as long as the others; so the share
-// that may be late is the one with which refusals and late answers together cost the least, if a late
-// answer counts as several refusals. lookahead() is how far ahead a device
+// would be all of them where one EXEC in ten takes ten times as long as the others; so the share
+// that may be late is the one with which refusals and late answers together are the fewest. More than
+// that share of the last EXECs are a change only if chance does not explain them (unlikely_count.h), and
+// an EXEC that waited for a slow one before it counts without that time. lookahead() is how far ahead a device
 // has to be given work so that it is never idle for want of it. Both begin with a
 // prior, and follow what changes within some outcomes.
 //
@@ -73,9 +74,14 @@ class DeviceTiming {
     TimePoint at;
     TimePoint planned_end;
   };
+  struct Margin {
+    Duration time;
+    double late_share;  // of the EXECs, later by more than that
+  };
+  Duration waited(const Action& action, const Outcome& outcome, const Sent& sent) const;
   void forget(TimePoint now);
   void update();
-  Duration cheapest_margin() const;
+  Margin cheapest_margin() const;
 
   DeviceTimingOptions options_;
   std::vector<Sent> sent_;  // without an outcome, oldest first
@@ -87,6 +93,7 @@ class DeviceTiming {
   // Of what the measured quantiles exceed the medians by, this part counts.
   double trust_ = 1;
   TimePoint last_outcome_;
+  TimePoint last_end_;  // of an EXEC
   TimePoint forgotten_;   // last
   Duration believed_;     // after the last outcome
   TimePoint next_doubt_;  // not before

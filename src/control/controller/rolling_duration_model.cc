@@ -1,9 +1,11 @@
 #include "control/controller/rolling_duration_model.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "foundation/base/check.h"
+#include "foundation/base/unlikely_count.h"
 #include "foundation/core/lanes.h"
 
 namespace foliot {
@@ -18,25 +20,37 @@ constexpr int64_t kDoubtLeaves = 3;
 constexpr int64_t kDoubtParts = 4;
 // What a size took so many EXECs ago or more does not hold against what other sizes take now.
 constexpr uint32_t kTurnsBelieved = 32;
+// How often durations are out of line is known after so many.
+constexpr float kOutlierMemory = 64;
+
+bool far_below(Duration duration, Duration larger) { return duration <= larger * kDoubtLeaves / kDoubtParts; }
+
+const UnlikelyCount& unlikely_in_window() {
+  static const UnlikelyCount unlikely(RollingProfile::kWindow);
+  return unlikely;
+}
 
 }  // namespace
 
-bool RollingProfile::record(Duration measured, uint32_t turn) {
+uint32_t RollingProfile::Outliers::usual() const { return unlikely_in_window().of(share) - 1; }
+
+bool RollingProfile::record(Duration measured, Outliers& outliers, uint32_t turn) {
   const Duration before = estimate_;
+  if (count_ == kWindow) {
+    const bool outlier = far_below(estimate_, last_[next_]);
+    outliers.share += ((outlier ? 1.0F : 0.0F) - outliers.share) / kOutlierMemory;
+  }
   last_[next_] = measured;
   turn_ = turn;
   measured_ = true;
   next_ = next_ + 1u < kWindow ? next_ + 1 : 0;
   count_ = std::min<uint8_t>(count_ + 1, kWindow);
-  std::array<Duration, 3> largest;  // descending
-  for (uint32_t i = 0; i < count_; ++i) {
-    largest[2] = std::max(largest[2], std::min(largest[1], last_[i]));
-    largest[1] = std::max(largest[1], std::min(largest[0], last_[i]));
-    largest[0] = std::max(largest[0], last_[i]);
-  }
-  estimate_ = largest[0];
-  for (uint32_t alone = 1; alone <= count_ / kAloneAmong; ++alone) {
-    if (largest[alone] <= largest[alone - 1] * kDoubtLeaves / kDoubtParts) estimate_ = largest[alone];
+  std::array<Duration, kWindow> ordered = last_;
+  std::sort(ordered.begin(), ordered.begin() + count_, std::greater<>());
+  estimate_ = ordered[0];
+  const uint32_t usual = std::max(count_ / kAloneAmong, outliers.usual());
+  for (uint32_t alone = 1; alone <= usual && alone < count_; ++alone) {
+    if (far_below(ordered[alone], ordered[alone - 1])) estimate_ = ordered[alone];
   }
   return estimate_ != before;
 }
@@ -171,7 +185,8 @@ RollingDurationModel::Place RollingDurationModel::place_at(uint32_t profiles) {
 
 void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration measured) {
   ModelProfiles& profiles = measured_[own(device, model).profiles];
-  profiles.load.record(measured);
+  RollingProfile::Outliers none;  // LOADs are few
+  profiles.load.record(measured, none);
   profiles.estimates[0] = profiles.load.estimate();
 }
 
@@ -191,7 +206,8 @@ void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured
   ++turn;
   // This size is believed again, or others may not be any more.
   const bool beliefs_change = turn - own_place.exec[at].turn() > kTurnsBelieved || turn % kTurnsBelieved == 0;
-  const bool changed = own_place.exec[at].record(measured, turn);
+  RollingProfile::Outliers& outliers = profiles.outliers[size_t{width_index} * own_place.buckets + bucket.value()];
+  const bool changed = own_place.exec[at].record(measured, outliers, turn);
   const Group& group = groups_[device_groups_[device.value()]];
   if (first || changed || beliefs_change) profiles.update_estimates(bucket, group);
   if (first && group.lanes > 1) learn_scaling(shape, profiles);
@@ -282,9 +298,10 @@ void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket, cons
 
 std::optional<uint32_t> RollingDurationModel::ModelProfiles::last_run(uint32_t width_index, BucketId bucket) const {
   const RollingProfile* const profiles = exec.data() + position(width_index, bucket);
+  const RollingProfile::Outliers& of_all = outliers[size_t{width_index} * buckets + bucket.value()];
   std::optional<uint32_t> last;
   for (uint32_t i = 0; i < sizes.size(); ++i) {
-    if (!profiles[i].measured()) continue;
+    if (!profiles[i].measured() || !profiles[i].trusted(of_all)) continue;
     const uint32_t since = turns_since(width_index, bucket, profiles[i]);
     if (!last || since < turns_since(width_index, bucket, profiles[*last])) last = i;
   }
@@ -296,7 +313,8 @@ Duration RollingDurationModel::ModelProfiles::expected_by(uint32_t last, uint32_
   const RollingProfile* const profiles = exec.data() + position(width_index, bucket);
   const RollingProfile& own = profiles[batch_index];
   const Duration* const seeds = seed_exec.data() + size_t{bucket.value()} * sizes.size();
-  const bool believed = !own.measured() || turns_since(width_index, bucket, own) < kTurnsBelieved;
+  const bool trusted = own.trusted(outliers[size_t{width_index} * buckets + bucket.value()]);
+  const bool believed = !own.measured() || (trusted && turns_since(width_index, bucket, own) < kTurnsBelieved);
   if (believed || seeds[last] == Duration()) return Duration::max();
   return profiles[last].estimate().scaled(seeds[batch_index].to_seconds() / seeds[last].to_seconds());
 }
@@ -329,6 +347,7 @@ void RollingDurationModel::ModelProfiles::extend(const ModelProfiles& larger, co
   ModelProfiles extended = larger;
   extended.load = load;
   extended.turns = turns;
+  extended.outliers = outliers;
   for (uint32_t width = 0; width < widths(); ++width) {
     for (uint16_t b = 0; b < buckets; ++b) {
       const BucketId bucket(b);
@@ -361,6 +380,7 @@ RollingDurationModel::ModelProfiles RollingDurationModel::seed(const Runnable& r
 RollingDurationModel::ModelProfiles RollingDurationModel::widened(ModelProfiles profiles, const Group& group) {
   profiles.exec.resize(profiles.exec.size() * width_count(group.lanes), RollingProfile(Duration::max()));
   profiles.turns.resize(size_t{profiles.widths()} * profiles.buckets);
+  profiles.outliers.resize(profiles.turns.size());
   profiles.update_all_estimates(group);
   return profiles;
 }

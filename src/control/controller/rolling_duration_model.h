@@ -2,7 +2,7 @@
 // durations measured for the same (device, model, bucket, batch size, width) (Clockwork,
 // section 5.3: "action profiles").
 //
-// The estimate is a high quantile of the last kWindow durations, without one or two that stand alone: user
+// The estimate is a high quantile of the last kWindow durations, without those that stand alone: user
 // code that collects garbage now and then is not slow, and what comes unexpected is in the deadline margin
 // (device_timing.h) already. Before the first one it is the seed profile made at compile time. That is of
 // all lanes. On a width that was
@@ -42,19 +42,30 @@
 namespace foliot {
 
 // The last measured durations of one thing. The estimate is their largest: of
-// ten values, that is what a p99 is. One of each kAloneAmong does not count, where no smaller one comes near it.
+// ten values, that is what a p99 is. One of each kAloneAmong does not count, where no smaller one comes near it; nor do
+// as many as are usual, where durations were often out of line before: they are no change (unlikely_count.h).
+// How often is known of all sizes together, since some run rarely.
 class RollingProfile {
  public:
   static constexpr uint32_t kWindow = 10;
   explicit RollingProfile(Duration seed = Duration()) : estimate_(seed) {}
 
+  // How often durations are out of line, of all profiles that share it.
+  struct Outliers {
+    float share = 0;  // of what has left the windows
+    // So many of the last durations that stand alone are no change.
+    uint32_t usual() const;
+  };
+
   // True if the estimate has changed. `turn`: by which turn() shows later how long ago this was.
-  bool record(Duration measured, uint32_t turn = 0);
+  bool record(Duration measured, Outliers& outliers, uint32_t turn = 0);
   // Takes a quarter off the estimate, or as much as leaves `floor`, and forgets the durations.
   void doubt(Duration floor);
   Duration estimate() const { return estimate_; }
   // Whether anything was ever recorded.
   bool measured() const { return measured_; }
+  // Whether more was recorded than may by chance be out of line.
+  bool trusted(const Outliers& outliers) const { return count_ > outliers.usual(); }
   // Of the last record.
   uint32_t turn() const { return turn_; }
 
@@ -128,6 +139,7 @@ class RollingDurationModel final : public DurationModel {
     std::vector<Duration> estimates;
     std::vector<Duration> seed_exec;  // [bucket * sizes.size() + batch_index], on all lanes
     std::vector<uint32_t> turns;      // [width_index * buckets + bucket]: EXECs that were measured
+    std::vector<RollingProfile::Outliers> outliers;  // likewise
     // In `exec`, of the smallest size.
     size_t position(uint32_t width_index, BucketId bucket) const {
       return (size_t{width_index} * buckets + bucket.value()) * sizes.size();
@@ -142,9 +154,10 @@ class RollingDurationModel final : public DurationModel {
     uint32_t widths() const { return static_cast<uint32_t>(exec.size() / (buckets * sizes.size())); }
     void update_estimates(BucketId bucket, const Group& group);
     void update_all_estimates(const Group& group);
-    // Of the sizes that were measured on this width the one that ran last.
+    // Of the sizes that were measured on this width, and are trusted, the one that ran last.
     std::optional<uint32_t> last_run(uint32_t width_index, BucketId bucket) const;
-    // What `last` lets expect of another size, if that has not run for long; otherwise Duration::max().
+    // What `last` lets expect of another size, if that has not run for long or is not trusted; otherwise
+    // Duration::max().
     Duration expected_by(uint32_t last, uint32_t width_index, BucketId bucket, uint32_t batch_index) const;
     // Expected of a batch by its own width, or by others that were measured.
     Duration expected(uint32_t width_index, BucketId bucket, uint32_t batch_index, const Group& group) const;

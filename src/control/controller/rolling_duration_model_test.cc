@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "foundation/base/random.h"
+
 namespace foliot {
 namespace {
 
@@ -11,14 +13,39 @@ constexpr std::array<KindId, 1> kOneKind{};
 
 TEST(RollingDurationModelTest, BeginsWithTheSeedAndFollowsTheLastTen) {
   RollingProfile profile(Duration::milliseconds(9));
+  RollingProfile::Outliers outliers;
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(9));
-  profile.record(Duration::milliseconds(2));
+  profile.record(Duration::milliseconds(2), outliers);
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(2));
-  profile.record(Duration::milliseconds(5));
+  profile.record(Duration::milliseconds(5), outliers);
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(5));
-  for (int i = 0; i < 9; ++i) profile.record(Duration::milliseconds(4));
+  for (int i = 0; i < 9; ++i) profile.record(Duration::milliseconds(4), outliers);
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(5));
-  profile.record(Duration::milliseconds(4));
+  profile.record(Duration::milliseconds(4), outliers);
+  EXPECT_EQ(profile.estimate(), Duration::milliseconds(4));
+}
+
+// One in ten takes ten times as long.
+TEST(RollingDurationModelTest, DurationsThatAreOftenOutOfLineAreNotExpected) {
+  RollingProfile profile;
+  RollingProfile::Outliers outliers;
+  Random random(7);
+  const auto record = [&](double milliseconds) { profile.record(Duration::from_milliseconds(milliseconds), outliers); };
+  int expected = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    record((random.uniform() < 0.1 ? 10 : 1) * (2 + 0.2 * random.uniform()));
+    if (i > 500 && profile.estimate() > Duration::milliseconds(3)) ++expected;
+  }
+  EXPECT_LT(expected, 40);
+  for (int i = 0; i < 8; ++i) record(20);
+  EXPECT_EQ(profile.estimate(), Duration::milliseconds(20)) << "a change is";
+}
+
+TEST(RollingDurationModelTest, WhereNoneWasOutOfLineAChangeIsSeenInThree) {
+  RollingProfile profile;
+  RollingProfile::Outliers outliers;
+  for (int i = 0; i < 1000; ++i) profile.record(Duration::milliseconds(2), outliers);
+  for (int i = 0; i < 3; ++i) profile.record(Duration::milliseconds(4), outliers);
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(4));
 }
 

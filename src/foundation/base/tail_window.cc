@@ -15,15 +15,14 @@ constexpr uint32_t kRefreshPart = 8;
 constexpr Duration kRefreshAge = Duration::seconds(1);
 constexpr Duration kAgeMax = Duration::seconds(20);
 constexpr uint32_t kKeptMin = 32;
-// Of the values, one of kTailParts, the largest ones, make the tail: the one that says
+// Of the values, one of kParts, the largest ones, make the tail: the one that says
 // the least. So of two kinds of values, of which the smaller ones are many, only the larger
 // ones count. Of those that are a hundredth of all, only that they are no smaller than the
-// next is believed.
+// next is believed. More than a tenth are no tail.
 constexpr uint32_t kTailMin = 3;
+constexpr uint32_t kTailPart = 10;
 constexpr uint32_t kStallPart = 100;
 constexpr double kFarOut = 1e-3;
-// So many of the last values are above recent().
-constexpr uint32_t kRecentAbove = 2;
 // Near the median: so many parts of the values on either side of it.
 constexpr uint32_t kMiddlePart = 16;
 
@@ -66,24 +65,24 @@ bool TailWindow::note_recent(Duration value) {
   next_last_ = (next_last_ + 1) % kRecent;
   above_recent_ += (value > recent_ ? 1 : 0) - (forgotten > recent_ ? 1 : 0);
   below_recent_ += (value < recent_ ? 1 : 0) - (forgotten < recent_ ? 1 : 0);
-  if (above_recent_ <= kRecentAbove && below_recent_ < kRecent - kRecentAbove) return false;
-  // The largest three, without branches: which of the last values these are is random.
-  static_assert(kRecentAbove == 2);
-  Duration first = -Duration::max();
-  Duration second = first;
-  Duration third = first;
-  for (const Duration each : last_) {
-    third = std::max(third, std::min(second, each));
-    second = std::max(second, std::min(first, each));
-    first = std::max(first, each);
-  }
-  recent_ = third;
+  if (above_recent_ <= recent_rank_ && below_recent_ < kRecent - recent_rank_) return false;
+  find_recent();
+  return true;
+}
+
+void TailWindow::set_recent_above(uint32_t count) {
+  if (std::exchange(recent_rank_, count) != count) find_recent();
+}
+
+void TailWindow::find_recent() {
+  std::array<Duration, kRecent> ordered = last_;
+  std::nth_element(ordered.begin(), ordered.begin() + recent_rank_, ordered.end(), std::greater<>());
+  recent_ = ordered[recent_rank_];
   above_recent_ = below_recent_ = 0;
   for (const Duration each : last_) {
     above_recent_ += each > recent_ ? 1 : 0;
     below_recent_ += each < recent_ ? 1 : 0;
   }
-  return true;
 }
 
 Duration TailWindow::tail(double share) const {
@@ -114,7 +113,7 @@ void TailWindow::refresh(TimePoint now) {
   const std::span<const Duration> values = young(now, scratch);
   const auto count = static_cast<uint32_t>(values.size());
   const uint32_t half = count / 2;
-  const uint32_t needed = std::max(count / kTailParts.front(), kTailMin) + 1;
+  const uint32_t needed = std::max(count / kParts.front(), kTailMin) + 1;
 
   // The large ones and those near the median, as the last time had it: few, and found without
   // branches.
@@ -152,13 +151,13 @@ void TailWindow::refresh(TimePoint now) {
 void TailWindow::guess_again(Values& scratch, std::span<const Duration> values) {
   const auto count = static_cast<uint32_t>(values.size());
   const uint32_t half = count / 2;
-  const uint32_t needed = std::max(count / kTailParts.front(), kTailMin) + 1;
+  const uint32_t needed = std::max(count / kParts.front(), kTailMin) + 1;
   if (values.data() != scratch.data()) std::ranges::copy(values, scratch.begin());
   std::sort(scratch.begin(), scratch.begin() + count, std::greater<>());
   median_ = scratch[half];
   middle_most_ = scratch[half - count / kMiddlePart];
   middle_least_ = scratch[half + count / kMiddlePart];
-  large_above_ = scratch[2 * needed - 1];
+  large_above_ = scratch[needed + needed / 4 - 1];
   refresh_tail({scratch.data(), needed}, count);
 }
 
@@ -172,13 +171,14 @@ void TailWindow::refresh_tail(std::span<Duration> large, uint32_t count) {
     if (at < end) std::nth_element(large.begin(), at, end, std::greater<>());
     end = std::min(at, end);
   };
-  for (const uint32_t part : kTailParts) place(std::max(count / part, kTailMin));
+  for (const uint32_t part : kParts) place(std::max(count / part, kTailMin));
   place(stalls);
   Duration least = Duration::max();
-  for (size_t i = 0; i < kTailParts.size(); ++i) {
-    const uint32_t above = std::max(count / kTailParts[i], kTailMin);
+  for (size_t i = 0; i < kParts.size(); ++i) {
+    const uint32_t above = std::max(count / kParts[i], kTailMin);
     const Duration threshold = large[above];
     quantiles_[i] = threshold;
+    if (kParts[i] < kTailPart) continue;
     Duration excess = (large[stalls] - threshold) * stalls;
     for (uint32_t at = stalls; at < above; ++at) excess += large[at] - threshold;
     const double counted = above - stalls;

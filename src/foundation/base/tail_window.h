@@ -30,6 +30,7 @@ class TailWindow {
   static constexpr uint32_t kSize = 1024;
   static constexpr uint32_t kPriorSize = 64;
   static constexpr uint32_t kRecent = 16;
+  static constexpr uint32_t kRecentAbove = 2;
 
   // The prior is exponential with this mean.
   explicit TailWindow(Duration prior_mean);
@@ -40,22 +41,25 @@ class TailWindow {
   // Exceeded by this share of the values; `share` is below a tenth.
   Duration tail(double share) const;
   // One of so many values is above a measured quantile.
-  static constexpr std::array<uint32_t, 3> kTailParts{10, 20, 40};
-  // By kTailParts; not extrapolated.
-  std::span<const Duration, 3> quantiles() const { return quantiles_; }
+  static constexpr std::array<uint32_t, 6> kParts{3, 4, 6, 10, 20, 40};
+  // By kParts; not extrapolated.
+  std::span<const Duration, kParts.size()> quantiles() const { return quantiles_; }
   // Exceeded by half of the values.
   Duration median() const { return median_; }
-  // Exceeded by two of the last values.
+  // Exceeded by kRecentAbove of the last kRecent values.
   Duration recent() const { return recent_; }
+  // From now on by so many, fewer than kRecent.
+  void set_recent_above(uint32_t count);
 
  private:
   using Values = std::array<Duration, kSize>;
   bool note_recent(Duration value);
+  void find_recent();
   // Those that count; in `scratch` if those are not all.
   std::span<const Duration> young(TimePoint now, Values& scratch) const;
   void refresh(TimePoint now);
   void guess_again(Values& scratch, std::span<const Duration> values);
-  // Of `count` values, of which `large` holds the largest: a tenth of them or more.
+  // Of `count` values, of which `large` holds the largest: a third of them or more.
   void refresh_tail(std::span<Duration> large, uint32_t count);
 
   std::vector<Duration> values_;  // a ring
@@ -64,6 +68,7 @@ class TailWindow {
   uint32_t since_refresh_ = 0;
   std::array<Duration, kRecent> last_{};
   uint32_t next_last_ = 0;
+  uint32_t recent_rank_ = kRecentAbove;  // so many of last_ are above recent_
   Duration recent_ = -Duration::max();
   uint32_t above_recent_ = 0;  // of last_
   uint32_t below_recent_ = 0;
@@ -71,9 +76,9 @@ class TailWindow {
   Duration threshold_;
   double share_above_ = 1;
   Duration mean_excess_;
-  std::array<Duration, kTailParts.size()> quantiles_{};
+  std::array<Duration, kParts.size()> quantiles_{};
   Duration median_;
-  // Guesses for the next refresh(): above this is about a fifth of all, between these are those
+  // Guesses for the next refresh(): above this are about five twelfths of all, between these are those
   // near the median.
   Duration large_above_;
   Duration middle_least_;

@@ -41,9 +41,26 @@ TEST(TailWindowTest, ItsQuantilesAreThoseOfItsValues) {
   for (int i = 0; i < 4000; ++i) {
     window.record(Duration::milliseconds(1 + i * 7 % 1000), TimePoint() + Duration::milliseconds(i));
   }
-  EXPECT_NEAR(window.quantiles()[0].to_milliseconds(), 900, 15);
-  EXPECT_NEAR(window.quantiles()[1].to_milliseconds(), 950, 15);
-  EXPECT_NEAR(window.quantiles()[2].to_milliseconds(), 975, 15);
+  for (size_t i = 0; i < TailWindow::kParts.size(); ++i) {
+    EXPECT_NEAR(window.quantiles()[i].to_milliseconds(), 1000 - 1000.0 / TailWindow::kParts[i], 15);
+  }
+}
+
+TEST(TailWindowTest, WhatIsExceededOftenIsNoChange) {
+  TailWindow window(us(1));
+  TimePoint now;
+  const auto record = [&](int64_t milliseconds, int times) {
+    for (int i = 0; i < times; ++i)
+      window.record(Duration::milliseconds(milliseconds), now += Duration::milliseconds(1));
+  };
+  window.set_recent_above(6);
+  record(1, 10);
+  record(10, 6);
+  EXPECT_EQ(window.recent(), Duration::milliseconds(1));
+  record(10, 1);
+  EXPECT_EQ(window.recent(), Duration::milliseconds(10)) << "seven of the last sixteen";
+  window.set_recent_above(8);
+  EXPECT_EQ(window.recent(), Duration::milliseconds(1));
 }
 
 TEST(TailWindowTest, OneStallLeavesTheTailAlone) {

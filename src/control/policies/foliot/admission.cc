@@ -129,9 +129,18 @@ Admission::Forecast Admission::forecast(const Request& request, size_t rows_befo
     forecast.in_time = !planned || forecast.answer <= now + (request.deadline - now).scaled(std::max(1.0, part));
     return forecast;
   }
-  TimePoint& device = free_at_[earliest(own)];
+  const size_t chosen = earliest(own);
+  TimePoint& device = free_at_[chosen];
+  // Where nothing is before it, no estimate of what it may become is a reason: were that wrong, it would never be
+  // measured again.
+  const DeviceModel& facts = board_.cluster().device(devices_[chosen]);
+  const bool first_of_all = facts.infers_outstanding() == 0 && device == facts.exec_done(now);
   device += added;
   forecast.answer = device + margin;
+  if (first_of_all) {
+    forecast.in_time = true;
+    return forecast;
+  }
   forecast.in_time = device <= limit(request.deadline);
   for (; next < batches_.size() && forecast.in_time; ++next) {
     if (batches_[next].density_class < least) continue;
