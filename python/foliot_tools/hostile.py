@@ -26,12 +26,10 @@ OPENED_PER_TICK = 50  # at first, then one
 class Attack:
     """Begins at once; `report` is there when the block has ended.
 
-    `key`: that it shows. `sources`: of how many addresses, 127.1.0.1 and so on, it comes; 0: of the usual one. `nice`: 19
-    takes what processor time others leave."""
+    `key`: that it shows. `sources`: of how many addresses, 127.1.0.1 and so on, it comes; 0: of the usual one."""
 
-    def __init__(self, kind, address, count, key="", sources=0, nice=0):
-        self._command = ["nice", "-n", str(nice), sys.executable, "-m", "foliot_tools.hostile", kind, address, str(count), key,
-                         str(sources)]
+    def __init__(self, kind, address, count, key="", sources=0):
+        self._command = [sys.executable, "-m", "foliot_tools.hostile", kind, address, str(count), key, str(sources)]
         self._process = None
         self.report = None
 
