@@ -177,6 +177,13 @@ def test_compressed_bodies(http, dense_oracle, algorithm):
     np.testing.assert_allclose(infer_dense(http, http_client, PIXELS, **options), dense_oracle(PIXELS), 1e-3, 1e-6)
 
 
+@pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
+def test_compressed_messages(rpc, dense_oracle, algorithm):
+    pixels = np.repeat(PIXELS, 200, axis=0)
+    answer = infer_dense(rpc, grpc_client, pixels, compression_algorithm=algorithm)
+    np.testing.assert_allclose(answer, dense_oracle(pixels), 1e-3, 1e-6)
+
+
 @pytest.mark.parametrize("algorithm, inflate", [("gzip", gzip.decompress), ("deflate", zlib.decompress)])
 def test_compressed_answers(small_server, algorithm, inflate):
     rows = [[1.5, 2.5, 3.5, 4.5]] * 100

@@ -1,28 +1,34 @@
 """Hostile requests: whatever one connection sends, it gets an answer, and the server goes on serving."""
 
+import collections
 import contextlib
 import http.client
 import itertools
 import json
 import os
+import random
 import socket
 import subprocess
 import threading
 import time
+import zlib
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from conftest import write_small_models
+from foliot import personal
 from foliot_tools import onnx_models
+from foliot_tools.hostile_grpc import HostileCall, end_of, hostile_calls
 from foliot_tools.hostile_requests import DEEP, JSON_PATHS, WIDE, answer_to, hostile_requests
+from foliot_tools.hostile_texts import HELLO, call
 from foliot_tools.server import foliot_binary
 from foliot_tools.waiting import eventually
 
 MIB = 1 << 20
 REQUESTS = 1500
-# Of processor time, for the mean of all: each is far from the 100 ms that one may take.
-MEAN_SECONDS_MAX = 0.02
+GRPC_SHARE = 0.4
 WIDTH = MIB  # of the wide model's output: 4 MiB a row
 ANSWER = 2 * 4 * WIDTH
 
@@ -30,7 +36,7 @@ ANSWER = 2 * 4 * WIDTH
 def serving_small_models(small_models, folder, **more):
     from conftest import serving
 
-    (folder / "jobs").mkdir()
+    (folder / "jobs").mkdir(exist_ok=True)
     options = {"cache": folder / "cache", "page_size": "256KiB", "page_cache": "16MiB", "jobs": folder / "jobs",
                "body_max": "4MiB", "bodies_max": "64MiB", **more}
     return serving(small_models, folder / "log", **options)
@@ -76,27 +82,100 @@ def new_key(folder):
     return made.stderr.split()[-1]
 
 
+def write_everything(folder, jobs):
+    """A repository with one of each that paths name, and an input for jobs."""
+    write_small_models(folder)
+    for name in ("right", "other"):
+        onnx_models.random_dense_network(folder / name / "model.onnx", (64, 10))
+    (folder / "choice").mkdir()
+    (folder / "choice/application.toml").write_text('models = ["right", "other"]\npolicy = "majority"\n')
+    ids = np.arange(0, 500, 10)
+    rows = np.random.default_rng(7).normal(0, 0.3, (len(ids), 8))
+    personal.write_items(folder / "movies/1/items.features", ids, rows)
+    (folder / "movies/personal.toml").write_text('[limits]\nusers = 1000\nobservations_per_user = 100\n')
+    np.save(jobs / "rows.npy", np.zeros((10, 64), np.float32))
+    return folder
+
+
+class Watched:
+    """A server of which each request may take so much of the processor, and no memory that stays."""
+
+    SECONDS_MAX = 0.1  # of a processor, for one request
+    # The heap keeps what was freed (docs/OPERATIONS.md): the most that each thread had of bodies of 4 MiB.
+    GROWTH_MAX = 64 * MIB
+
+    def __init__(self, server, seed):
+        self._server = server
+        self._seed = seed
+        self.memory = 0
+        self.most = 0.0
+
+    def ask(self, number, send, request):
+        """Sends it, and again if it took long: what is the request's doing comes back, and what is the server's own does
+        not."""
+        for _ in range(3):
+            before = self._server.processor_seconds()
+            try:
+                end = send(request)
+            except (OSError, http.client.HTTPException, AssertionError) as error:
+                pytest.fail(f"HOSTILE_SEED={self._seed}, request {number}: {error!r}: {request}\n{self._server.output()[-2000:]}")
+            assert self._server.alive(), f"HOSTILE_SEED={self._seed}, request {number} ended it: {request}"
+            took = (self._server.processor_seconds() - before) / request.requests
+            if took <= self.SECONDS_MAX:
+                self.most = max(self.most, took)
+                return end
+        pytest.fail(f"HOSTILE_SEED={self._seed}, request {number} took {took:.2f} s of a processor: {request}")
+
+    def begin(self):
+        self.memory = self._server.memory_bytes()
+
+    def end(self):
+        """It may be given back with a delay."""
+        most = self.memory * 1.05 + self.GROWTH_MAX
+        eventually(lambda: self._server.memory_bytes() < most, timeout=10,
+                   otherwise=lambda: f"HOSTILE_SEED={self._seed}: {self.memory} bytes became {self._server.memory_bytes()}")
+
+
 @pytest.mark.parametrize("with_keys", [False, True], ids=["open", "keys"])
-def test_each_hostile_request_is_answered(small_models, tmp_path, with_keys):
-    """And memory and processor time stay where they are."""
+def test_each_hostile_request_is_answered(tmp_path, with_keys):
+    """Once, within 100 ms of a processor; and memory stays where it is. HOSTILE_REQUESTS: how many; HOSTILE_SEED: which."""
     seed = int(os.environ.get("HOSTILE_SEED") or time.time())
+    count = int(os.environ.get("HOSTILE_REQUESTS") or REQUESTS)
     print(f"HOSTILE_SEED={seed}")
     key = new_key(tmp_path) if with_keys else None
     keys = {"keys": tmp_path / "keys.toml"} if with_keys else {}
-    with serving_small_models(small_models, tmp_path, **keys) as server:
-        requests = hostile_requests(seed, key)
-        for request in itertools.islice(requests, 200):  # until all that is kept for requests has been made
-            answer_to(server.http, request)
-        memory, processor = server.memory_bytes(), server.processor_seconds()
-        for number, request in enumerate(itertools.islice(requests, REQUESTS)):
-            try:
-                status = answer_to(server.http, request)
-            except (OSError, http.client.HTTPException) as error:
-                pytest.fail(f"HOSTILE_SEED={seed}, request {number}: {error!r}: {request}")
-            assert 200 <= status < 600, request
-            assert server.process.poll() is None, f"HOSTILE_SEED={seed}, request {number} ended it: {request}"
-        assert server.processor_seconds() - processor < REQUESTS * MEAN_SECONDS_MAX
-        assert server.memory_bytes() < memory * 1.05 + 16 * MIB
+    (tmp_path / "jobs").mkdir()
+    with serving_small_models(write_everything(tmp_path / "models", tmp_path / "jobs"), tmp_path, **keys) as server:
+        eventually(lambda: server.get("/v2/health/ready")[0] == 200, otherwise=server.output)
+        server.wait_until_idle()
+        requests, calls, dice = hostile_requests(seed, key), hostile_calls(seed, key), random.Random(seed)
+        watched, ends = Watched(server, seed), collections.Counter()
+        for number in range(-count // 10, count):
+            if number == 0:  # all that is kept for requests has been made
+                watched.begin()
+            if dice.random() < GRPC_SHARE:
+                ends[watched.ask(number, lambda each: end_of(server.grpc, each), next(calls))] += 1
+            else:
+                status = watched.ask(number, lambda request: answer_to(server.http, request), next(requests))
+                assert 200 <= status < 600
+                ends[status] += 1
+        watched.end()
+        for library in ("libprotobuf", "hpack"):
+            assert library not in server.output(), "what a library prints has no limit and is not escaped"
+        print(f"{count} requests: at most {watched.most:.2f} s of a processor; {watched.memory / MIB:.0f} MiB became "
+              f"{server.memory_bytes() / MIB:.0f}; ends: {dict(ends)}")
+
+
+def test_a_grpc_message_is_inflated_up_to_a_limit(server):
+    """512 MiB of zeros in half a megabyte: they take no memory, and the call ends."""
+    pack = zlib.compressobj(9, wbits=31)
+    message = b"".join(pack.compress(bytes(MIB)) for _ in range(512)) + pack.flush()
+    begun = HELLO + call("", more=[(b"grpc-encoding", b"gzip")])
+    before, processor = server.memory_bytes(), server.processor_seconds()
+    answered = HostileCall("bomb", begun, b"\1" + len(message).to_bytes(4, "big") + message, b"", False, False, False)
+    assert end_of(server.grpc, answered) == "answered"
+    assert server.memory_bytes() - before < 64 * MIB
+    assert server.processor_seconds() - processor < 0.5
 
 
 def test_without_descriptors_a_new_client_is_answered(small_models, tmp_path):

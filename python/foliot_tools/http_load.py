@@ -161,7 +161,7 @@ class _Load:
             "parameters": {"timeout": int((self.options["deadline_seconds"] - self.options["way_seconds"]) * 1e6)},
         }).encode()
         return (f"POST /v2/models/{self.options['model']}/infer HTTP/1.1\r\nHost: foliot\r\n"
-                f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+                f"{self.options['header']}Content-Length: {len(body)}\r\n\r\n").encode() + body
 
     async def run(self, stopping):
         tasks = set()
@@ -232,13 +232,14 @@ class HttpLoad:
 
     Each request is a row of `inputs`; `expected` holds one array of answers or several
     (of versions), by row. `way_seconds`: how much of the deadline is left to the way there
-    and back. `namespace`: the network namespace from which it is sent.
+    and back. `namespace`: the network namespace from which it is sent. `key`: that it shows.
     """
 
     def __init__(self, address, *, model, inputs, expected, rate, deadline_seconds, way_seconds=0.005,
-                 input_name="pixels", namespace=None, seed=1):
+                 input_name="pixels", namespace=None, seed=1, key=None):
         options = dict(address=address, model=model, inputs=inputs, expected=expected, rate=rate, input_name=input_name,
-                       deadline_seconds=deadline_seconds, way_seconds=way_seconds, namespace=namespace, seed=seed)
+                       deadline_seconds=deadline_seconds, way_seconds=way_seconds, namespace=namespace, seed=seed,
+                       header=f"Authorization: Bearer {key}\r\n" if key else "")
         context = multiprocessing.get_context("fork")
         self._stopping = context.Event()
         self._reports, theirs = context.Pipe(duplex=False)

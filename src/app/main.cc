@@ -40,6 +40,7 @@
 #include "app/commands/usage_error.h"
 #include "app/commands/variants_command.h"
 #include "app/commands/worker_command.h"
+#include "app/silent_libraries.h"
 #include "app/startup_environment.h"
 #include "app/version.h"
 #include "engine/container/container_launch.h"
@@ -54,6 +55,7 @@ int main(int argc, char** argv) {
   // (docs/OPERATIONS.md#what-holds-for-the-whole-process).
   if (foliot::is_container_launch(argc, argv)) return foliot::launch_container();
   foliot::set_startup_environment(argc, argv);
+  foliot::silence_libraries();
   foliot::keep_heap_memory();
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   foliot::handle_yield_signal();

@@ -1,32 +1,39 @@
 #!/usr/bin/env python3
-"""Figures: what a steady load notices of clients that mean harm, on every port.
+"""Figures: what a client with deadlines notices of others that mean harm, on every port.
 
-Each attack begins beside a load that has its connections, and is measured in turns with
-the load alone, on the same server; the figure is the ratio of the two 99th percentiles,
-and how much memory the server took meanwhile.
+200 requests/s with a deadline of 20 ms, sent over HTTP, beside each attack in turn, on one server. The attack shows
+another key ("key"), or there are no keys and it comes from one address ("address"), or from a hundred ("addresses").
+The figure is the share of requests that were answered in time by the clock of the client's kernel, and how much memory
+the server took.
 
-    tests/figures/hostile_clients.py [--seconds 4] [--turns 2] [ATTACK ...]
+    tests/figures/hostile_clients.py [--seconds 4] [--by key|address|addresses ...] [ATTACK ...]
 """
 
 import argparse
-import concurrent.futures
 import contextlib
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper
+
 from figure import Figure, print_figures, say
 from foliot_tools import onnx_models
-from foliot_tools.bench import bench
 from foliot_tools.cluster import Cluster
 from foliot_tools.hostile import Attack
-from foliot_tools.server import Server, free_ports
+from foliot_tools.http_load import HttpLoad
+from foliot_tools.server import Server, foliot_binary, free_ports
 
 RATE = 200
-DEADLINE_MS = 100
+DEADLINE = 0.02
 GROWTH_MAX_MIB = 1024
+# By whom the attack comes: how many addresses, and the least share in time.
+SOURCES = {"key": (1, 0.999), "address": (1, 0.99), "addresses": (100, 0.99)}
 # name: kind, at which port, how many connections
 ATTACKS = {
     "10,000 idle connections, HTTP": ("idle", "http", 10_000),
@@ -53,31 +60,69 @@ ATTACKS = {
     "random bytes, 50/s, admin": ("random_bytes", "admin", 50),
     "random bytes, 50/s, controller": ("random_bytes", "controller", 50),
     "random bytes, 50/s, worker": ("random_bytes", "worker", 50),
+    "10 times JSON 300,000 lists deep": ("deep", "http", 10),
+    "10 times JSON of 300,000 members": ("wide", "http", 10),
+    "10 times 60,000 parameters": ("quadratic", "http", 10),
+    "10 bodies of 128 KiB gzip, 29 MB of JSON": ("bomb", "http", 10),
+    "10 times 12 MB of JSON to the index": ("index", "http", 10),
+    "1,000 requests in a piece, 10 connections": ("pipelined", "http", 10),
+    "300 answers of 8 MiB that are not read": ("unread", "http", 300),
+    "300 answers of 8 MiB, 10 KB/s each": ("slow_reader", "http", 300),
+    "100 half-closed requests": ("half_closed", "http", 100),
+    "requests whose clients are gone": ("gone", "http", 1000),
+    "connections that are closed at once": ("opened", "http", 1000),
+    "100 idle connections, 64 descriptors": ("idle", "few", 100),
+    "10 streams whose answers are not read": ("unread_stream", "grpc", 10),
+    "10 connections of pings": ("pings", "grpc", 10),
+    "10 connections of settings": ("settings", "grpc", 10),
+    "10 connections of empty frames": ("empty_frames", "grpc", 10),
+    "10,000 calls a second that are reset": ("resets", "grpc", 10),
+    "100 messages a second of 20,000 inputs": ("many_inputs", "grpc", 10),
+    "1,000 messages a second of 32 MiB in 32 KB": ("bomb_grpc", "grpc", 10),
+    "headers of 1.5 MB": ("headers_grpc", "grpc", 10),
 }
+
+
+def new_key(name, folder):
+    made = subprocess.run([foliot_binary(), "keys", "new", name, "--scope", "infer"], capture_output=True, text=True, check=True)
+    with open(folder / "keys.toml", "a") as file:
+        file.write(made.stdout)
+    return made.stderr.split()[-1]
 
 
 class OneProcess:
     """`foliot serve`."""
 
-    def __init__(self, folder, stack):
+    PORTS = "http", "grpc", "metrics", "admin"
+    PREFIX = ()
+
+    def __init__(self, folder, stack, **options):
         admin_port = free_ports(1)[0]
-        self._server = stack.enter_context(Server(folder / "models", folder / "log", page_cache="64MiB",
+        self._server = stack.enter_context(Server(folder / "models", folder / "log", page_cache="64MiB", prefix=self.PREFIX,
                                                   page_size="256KiB", request_timeout="5s", cache=folder / "cache",
-                                                  admin_port=admin_port))
-        self.url = self._server.grpc
+                                                  admin_port=admin_port, bodies_max="256MiB", **options))
+        self.http = self._server.http
         self.ports = {name: f"127.0.0.1:{getattr(self._server, name + '_port')}" for name in ("http", "grpc", "metrics")}
-        self.ports["admin"] = f"127.0.0.1:{admin_port}"
+        self.ports |= {"admin": f"127.0.0.1:{admin_port}", "few": self.http}
 
     def memory_bytes(self):
         return self._server.memory_bytes()
 
 
+class FewDescriptors(OneProcess):
+    PORTS = ("few",)
+    PREFIX = "prlimit", "--nofile=64:64"
+
+
 class Processes:
     """A controller, a worker and a front end."""
 
-    def __init__(self, folder, stack):
-        self._cluster = stack.enter_context(Cluster(folder, folder / "models", workers=1, frontends=1))
-        self.url = self._cluster.frontends[0].grpc
+    PORTS = "controller", "worker"
+
+    def __init__(self, folder, stack, **options):
+        self._cluster = stack.enter_context(Cluster(folder, folder / "models", workers=0, frontends=0))
+        self._cluster.add_worker()
+        self.http = self._cluster.add_frontend(**options).http
         worker_port = self._cluster.workers[0].await_line(r"front ends on port (\d+)")[1]
         self.ports = {"controller": self._cluster.address, "worker": f"127.0.0.1:{worker_port}"}
 
@@ -86,49 +131,85 @@ class Processes:
         return sum(int(pathlib.Path(f"/proc/{part.process.pid}/statm").read_text().split()[1]) * 4096 for part in parts)
 
 
-def load(served, seconds):
-    report = bench(served.url, "dense", rate=RATE, duration=f"{seconds}s", deadline=f"{DEADLINE_MS}ms")
-    return report["latency_milliseconds"]["p99"], report["good"] / report["offered"]
+class Window:
+    """Of a load: while one attack lasts, or none."""
+
+    def __init__(self, name):
+        self.name = name
+        self.begin, self.end = time.monotonic(), None
+        self.growth, self.report = 0, {}
+
+    def of(self, requests):
+        """(share in time, 99th percentile in milliseconds, those that failed by their outcome)"""
+        asked = [request for request in requests if self.begin <= request.at < self.end]
+        took = [1000 * (request.answered - request.at) for request in asked if request.answered]
+        missed = [request.outcome for request in asked if not request.good]
+        return 1 - len(missed) / len(asked), statistics.quantiles(took, n=100)[98], missed
 
 
-def measure_one(name, served, options):
-    kind, port, count = ATTACKS[name]
-    alone, attacked, good, memory = [], [], [], []
-    before = served.memory_bytes()
-    answers = {}
-    for _ in range(options.turns):
-        alone.append(load(served, options.seconds))
-        with concurrent.futures.ThreadPoolExecutor() as executor:
-            beside = executor.submit(load, served, options.seconds)
-            time.sleep(0.5)  # its connections are there
-            with Attack(kind, served.ports[port], count) as attack:
-                attacked.append(beside.result())
-                memory.append(served.memory_bytes())
-        answers |= attack.report["answers"]
-    ratio = statistics.median(p99 for p99, _ in attacked) / statistics.median(p99 for p99, _ in alone)
-    growth = (max(memory) - before) / 2**20
-    good = min(share for _, share in attacked), min(share for _, share in alone)
-    said = "; ".join(sorted(answers)) or f"{attack.report['closed']} closed, {attack.report['open']} open"
-    say(f"{name}: alone {alone}, attacked {attacked}, {attack.report}")
-    return Figure(name, f"p99 as without; below {GROWTH_MAX_MIB} MiB more",
-                  f"p99 {ratio:.2f} times, in time {100 * good[0]:.1f} % ({100 * good[1]:.1f} % without), "
-                  f"{growth:+.0f} MiB; {said}", good[0] > 0.99 * good[1] and growth < GROWTH_MAX_MIB)
+def measure_windows(names, served, by, attacker, options):
+    """[a window for each attack, and one alone before and after them]"""
+    windows = []
+    for name in [None, *names, None]:
+        time.sleep(1)
+        before = served.memory_bytes()
+        windows.append(window := Window(name or "none"))
+        if name is None:
+            time.sleep(options.seconds)
+        else:
+            kind, port, count = ATTACKS[name]
+            with Attack(kind, served.ports[port], count, attacker, SOURCES[by][0]) as attack:
+                time.sleep(options.seconds)
+                window.growth = (served.memory_bytes() - before) / 2**20
+                window.end = time.monotonic()
+            window.report = attack.report
+        window.end = window.end or time.monotonic()
+        say(f"{by}: {window.name}: {window.growth:+.0f} MiB, load average {pathlib.Path('/proc/loadavg').read_text().split()[0]}, {window.report}")
+    return windows
+
+
+def measure_one(by, make, names, options):
+    with tempfile.TemporaryDirectory(prefix="foliot-hostile-") as folder, contextlib.ExitStack() as stack:
+        folder = pathlib.Path(folder)
+        write_models(folder / "models")
+        victim, attacker, keys = None, "", {}
+        if by == "key":
+            victim, attacker = new_key("victim", folder), new_key("attacker", folder)
+            keys = {"keys": folder / "keys.toml"}
+        served = make(folder, stack, **keys)
+        pixels = np.random.default_rng(1).random((64, 64), np.float32)
+        expected = onnxruntime.InferenceSession(folder / "models/dense/1/model.onnx").run(None, {"pixels": pixels})[0]
+        with HttpLoad(served.http, model="dense", inputs=pixels, expected=[expected], rate=RATE, deadline_seconds=DEADLINE,
+                      key=victim) as load:
+            time.sleep(2)
+            windows = measure_windows(names, served, by, attacker, options)
+    figures = []
+    for window in windows:
+        share, p99, missed = window.of(load.report.requests)
+        ends = "; ".join(sorted(window.report.get("answers", {}))) or f"{window.report.get('closed', 0)} closed"
+        figures.append(Figure(f"{window.name}, by {by}", f">= {100 * SOURCES[by][1]:.1f} %",
+                              f"{100 * share:.2f} % ({len(missed)} missed: {', '.join(sorted(set(missed))) or '-'}), p99 {p99:.1f} ms, "
+                              f"{window.growth:+.0f} MiB; {ends}",
+                              share >= SOURCES[by][1] and window.growth < GROWTH_MAX_MIB))
+    return figures
+
+
+def write_models(folder):
+    onnx_models.random_dense_network(folder / "dense/1/model.onnx", (64, 128, 10))
+    width = 1 << 20
+    onnx_models.save(folder / "wide/1/model.onnx", [helper.make_node("MatMul", ["x", "weights"], ["y"], "widen")],
+                     {"x": (TensorProto.FLOAT, ["batch", 1])}, {"y": (TensorProto.FLOAT, ["batch", width])},
+                     {"weights": np.ones((1, width), np.float32)})
+    (folder / "wide/model.toml").write_text("batch_sizes = [1]\n")
 
 
 def measure(options):
     names = options.attacks or list(ATTACKS)
     figures = []
-    with tempfile.TemporaryDirectory(prefix="foliot-hostile-") as folder:
-        folder = pathlib.Path(folder)
-        onnx_models.random_dense_network(folder / "models/dense/1/model.onnx", (64, 128, 10))
-        for make in (OneProcess, Processes):
-            with contextlib.ExitStack() as stack:
-                chosen = [name for name in names if (ATTACKS[name][1] in ("controller", "worker")) == (make is Processes)]
-                if not chosen:
-                    continue
-                served = make(folder, stack)
-                load(served, 1)
-                figures += [measure_one(name, served, options) for name in chosen]
+    for by in options.by:
+        for make in (OneProcess, FewDescriptors, Processes):
+            if chosen := [name for name in names if ATTACKS[name][1] in make.PORTS]:
+                figures += measure_one(by, make, chosen, options)
     return figures
 
 
@@ -136,7 +217,7 @@ def read_options(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help="words of their names; default: all")
     parser.add_argument("--seconds", type=float, default=4, help="of each measurement")
-    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--by", nargs="+", choices=list(SOURCES), default=list(SOURCES))
     options = parser.parse_args(arguments)
     options.attacks = [name for name in ATTACKS if any(word in name for word in options.attacks)]
     return options

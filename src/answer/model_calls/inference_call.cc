@@ -268,11 +268,10 @@ Status InferenceCall::check_room(std::string_view kind, const TensorSpec& spec, 
 
 Status InferenceCall::choose_outputs(const Query& query) {
   const std::vector<TensorSpec>& specs = model_->outputs;
-  outputs_.resize(specs.size());
+  outputs_ = std::vector<Output>(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     outputs_[i].row_bytes = foliot::row_bytes(specs[i], model_->buckets[bucket_.value()]);
     FOLIOT_RETURN_IF_ERROR(check_room("output", specs[i], outputs_[i].row_bytes));
-    outputs_[i].bytes.resize(outputs_[i].row_bytes * rows_);
     if (query.outputs.empty()) requested_.push_back(static_cast<uint32_t>(i));
   }
   for (std::string_view name : query.outputs) {
@@ -331,8 +330,14 @@ std::span<const std::byte> InferenceCall::input(uint32_t row, uint32_t index) co
 
 std::span<std::byte> InferenceCall::output(uint32_t row, uint32_t index) {
   FOLIOT_CHECK(row < rows_ && index < outputs_.size());
-  Output& output = outputs_[index];
+  Output& output = made_output(index);
   return std::as_writable_bytes(std::span(output.bytes)).subspan(row * output.row_bytes, output.row_bytes);
+}
+
+InferenceCall::Output& InferenceCall::made_output(uint32_t index) {
+  Output& output = outputs_[index];
+  std::call_once(output.is_made, [&] { output.bytes.resize(output.row_bytes * rows_); });
+  return output;
 }
 
 Status InferenceCall::take_stages() {
@@ -373,7 +378,7 @@ void InferenceCall::collect() {
   if (stages_ != nullptr) return collect_stages();
   for (const uint32_t index : requested_) {
     const TensorSpec& spec = model_->outputs[index];
-    Output& output = outputs_[index];
+    Output& output = made_output(index);
     if (spec.bound) output.collected = from_rows(spec, rows_, std::as_bytes(std::span(output.bytes)));
   }
 }
@@ -436,7 +441,7 @@ Shape InferenceCall::requested_shape(uint32_t i) const {
 std::string InferenceCall::take_requested(uint32_t i) {
   if (auto& collected = outputs_[requested_[i]].collected) return std::move(collected->bytes);
   const TensorSpec& spec = requested_spec(i);
-  std::string& padded = outputs_[requested_[i]].bytes;
+  std::string& padded = made_output(requested_[i]).bytes;
   const Shape wanted = client_shape(spec);
   const Shape shape = bucket_shape(spec);
   if (wanted == shape) return std::move(padded);

@@ -114,7 +114,10 @@ class InferenceCall {
     std::string padded;  // what `bytes` shows, if padding or a copy was needed, or rows vary in size
   };
   struct Output {
+    // Made by what writes to it first: making the 8 MiB of an answer takes milliseconds, for which the thread that
+    // reads requests has no time, and one that is refused needs none.
     std::string bytes;
+    std::once_flag is_made;
     size_t row_bytes = 0;
     // Of rows that vary in size: what the client gets of `bytes`.
     std::optional<ClientTensor> collected{};
@@ -135,6 +138,8 @@ class InferenceCall {
   // What the rows of a tensor take together, if the call has more of them than a batch.
   Status check_room(std::string_view kind, const TensorSpec& spec, uint64_t row_bytes) const;
   Status choose_outputs(const Query& query);
+  // An output with its bytes. Any thread.
+  Output& made_output(uint32_t index);
   Status take_stages();
   void collect_stages();
   // All of it. REQUIRES: a pipeline.

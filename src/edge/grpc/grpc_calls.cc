@@ -78,9 +78,10 @@ std::string_view GrpcCall::authorization() const {
 }
 
 GrpcCalls::GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now, uint32_t requests_in_flight_max,
-                     AnswerBudget& answers)
+                     uint64_t message_bytes_max, AnswerBudget& answers)
     : parts_(parts),
       now_(std::move(now)),
+      message_bytes_max_(message_bytes_max),
       answers_(answers),
       mailbox_(std::make_shared<Mailbox>(requests_in_flight_max, [this] {
         // Long past, or gRPC would round it up to the next millisecond.

@@ -105,7 +105,7 @@ class GrpcCalls {
  public:
   // `now` is the clock of what answers. `answers`, which outlives this, has those that were not written yet.
   GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now, uint32_t requests_in_flight_max,
-            AnswerBudget& answers);
+            uint64_t message_bytes_max, AnswerBudget& answers);
 
   // Before all else.
   void use(std::unique_ptr<grpc::ServerCompletionQueue> queue) { queue_ = std::move(queue); }
@@ -126,6 +126,8 @@ class GrpcCalls {
 
   const ProtocolParts& parts() const { return parts_; }
   TimePoint now() const { return now_(); }
+  // Of a request, inflated.
+  uint64_t message_bytes_max() const { return message_bytes_max_; }
   AnswerBudget& answers() { return answers_; }
   grpc::ServerCompletionQueue* queue() { return queue_.get(); }
   const std::shared_ptr<Mailbox>& mailbox() { return mailbox_; }
@@ -138,6 +140,7 @@ class GrpcCalls {
 
   const ProtocolParts parts_;
   const std::function<TimePoint()> now_;
+  const uint64_t message_bytes_max_;
   AnswerBudget& answers_;
   bool stopping_ = false;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;

@@ -11,7 +11,7 @@ constexpr int kFeedbackAcceptedAtOnce = 16;
 class GrpcFeedbackCall final : public GrpcCall {
  public:
   GrpcFeedbackCall(GrpcCalls& calls, ApplicationsProtocol& protocol) : GrpcCall(calls), protocol_(protocol) {
-    protocol_.RequestFeedback(&context_, &request_, &writer_, calls.queue(), calls.queue(), accepted_.pointer());
+    protocol_.accept("Feedback", &context_, &sent_, &writer_, calls.queue(), accepted_.pointer());
   }
 
  private:
@@ -24,19 +24,20 @@ class GrpcFeedbackCall final : public GrpcCall {
   void on_finished(bool /*ok*/) { calls_.remove(*this); }
 
   Status learn() const {
-    Feedback feedback{.feedback_id = request_.feedback_id(),
-                      .label = {request_.label().begin(), request_.label().end()},
-                      .losses = {}};
-    for (const auto& loss : request_.losses()) feedback.losses.emplace_back(loss.model(), loss.loss());
+    FOLIOT_RETURN_IF_ERROR(sent_.status);
+    const applications::FeedbackRequest& request = sent_.message;
+    Feedback feedback{
+        .feedback_id = request.feedback_id(), .label = {request.label().begin(), request.label().end()}, .losses = {}};
+    for (const auto& loss : request.losses()) feedback.losses.emplace_back(loss.model(), loss.loss());
     FOLIOT_RETURN_IF_ERROR(feedback.check());
     Observation observation = feedback.observation();
-    observation.name = request_.application();
+    observation.name = request.application();
     observation.tenant = tenant();
     return calls_.parts().inference.observe(observation);
   }
 
   ApplicationsProtocol& protocol_;
-  applications::FeedbackRequest request_;
+  GrpcMessage<applications::FeedbackRequest> sent_{calls_.message_bytes_max()};
   grpc::ServerAsyncResponseWriter<applications::FeedbackResponse> writer_{&context_};
   GrpcTag<GrpcFeedbackCall> accepted_{*this, &GrpcFeedbackCall::on_accepted};
   GrpcTag<GrpcFeedbackCall> finished_{*this, &GrpcFeedbackCall::on_finished};

@@ -5,10 +5,11 @@
 #include <foliot_applications.grpc.pb.h>
 
 #include "edge/grpc/grpc_calls.h"
+#include "edge/grpc/grpc_message.h"
 
 namespace foliot {
 
-using ApplicationsProtocol = applications::Applications::AsyncService;
+using ApplicationsProtocol = GrpcService<applications::Applications::AsyncService>;
 
 // Accepts its calls from now on. `protocol` outlives the calls.
 void serve_feedback(ApplicationsProtocol& protocol, GrpcCalls& calls);

@@ -19,7 +19,6 @@ namespace {
 using inference::ModelInferRequest;
 using inference::ModelInferResponse;
 using inference::ModelStreamInferResponse;
-using Protocol = inference::GRPCInferenceService::AsyncService;
 
 // Inferences and streams that can be accepted at the same instant.
 constexpr int kAcceptedAtOnce = 16;
@@ -46,18 +45,23 @@ uint64_t expected_answer_bytes(const ServedNames& names, const ModelInferRequest
 // One message and its inference, from either kind of call.
 class GrpcInference {
  public:
-  ModelInferRequest& message() { return sent_->message; }
+  explicit GrpcInference(const GrpcCalls& calls) : sent_(std::make_shared<Sent>(calls.message_bytes_max())) {}
+  // What it is read into.
+  GrpcMessage<ModelInferRequest>& read() { return sent_->read; }
+  const ModelInferRequest& message() const { return sent_->read.message; }
 
   std::optional<CallError> start(GrpcCalls& calls, std::shared_ptr<Tenant> tenant, const grpc::ServerContext& context,
                                  AnswerSink& sink) {
-    Result<GrpcRequest> decoded = decode_grpc_request(sent_->message);
+    if (!sent_->read.status.ok()) return call_error(sent_->read.status);
+    ModelInferRequest& message = sent_->read.message;
+    Result<GrpcRequest> decoded = decode_grpc_request(message);
     if (!decoded.ok()) return call_error(decoded.status());
     request_ = std::move(decoded).value();
     sent_->converted = std::move(request_.converted);
     Query& query = request_.query;
     query.owner = sent_;
-    query.name = sent_->message.model_name();
-    query.version = sent_->message.model_version();
+    query.name = message.model_name();
+    query.version = message.model_version();
     query.arrival = calls.now();
     const TimePoint by_timeout = request_.parameters.deadline(query.arrival);
     const TimePoint by_call = deadline_of(context, query.arrival);
@@ -67,7 +71,7 @@ class GrpcInference {
     query.context = request_.parameters.context;
     query.accuracy = request_.parameters.accuracy;
     query.cost = request_.parameters.cost;
-    query.body_bytes = sent_->message.ByteSizeLong();
+    query.body_bytes = message.ByteSizeLong();
     calls.parts().unknown_names.note(request_.parameters.unknown);
     Inference::Started started = calls.parts().inference.start(query, {std::move(tenant), *calls.mailbox(), sink});
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
@@ -98,11 +102,12 @@ class GrpcInference {
  private:
   // Devices may read it longer than its call lasts.
   struct Sent {
-    ModelInferRequest message;
+    explicit Sent(uint64_t bytes_max) : read(bytes_max) {}
+    GrpcMessage<ModelInferRequest> read;
     std::vector<std::string> converted;  // GrpcRequest's
   };
 
-  const std::shared_ptr<Sent> sent_ = std::make_shared<Sent>();
+  const std::shared_ptr<Sent> sent_;
   GrpcRequest request_;
   CallId call_;
   std::unique_ptr<Answer> answer_;
@@ -110,10 +115,9 @@ class GrpcInference {
 
 class UnaryInference final : public GrpcCall, public AnswerSink {
  public:
-  UnaryInference(GrpcCalls& calls, Protocol& protocol) : GrpcCall(calls), protocol_(protocol) {
+  UnaryInference(GrpcCalls& calls, InferenceProtocol& protocol) : GrpcCall(calls), protocol_(protocol) {
     context_.AsyncNotifyWhenDone(done_tag_.pointer());
-    protocol.RequestModelInfer(&context_, &inference_.message(), &writer_, calls.queue(), calls.queue(),
-                               accepted_tag_.pointer());
+    protocol.accept("ModelInfer", &context_, &inference_.read(), &writer_, calls.queue(), accepted_tag_.pointer());
   }
 
   void on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) override {
@@ -153,8 +157,8 @@ class UnaryInference final : public GrpcCall, public AnswerSink {
     if (finished_ && done_) calls_.remove(*this);
   }
 
-  Protocol& protocol_;
-  GrpcInference inference_;
+  InferenceProtocol& protocol_;
+  GrpcInference inference_{calls_};
   ModelInferResponse response_;
   grpc::ServerAsyncResponseWriter<ModelInferResponse> writer_{&context_};
   bool finished_ = false;
@@ -168,9 +172,9 @@ class UnaryInference final : public GrpcCall, public AnswerSink {
 // the client has not taken, and those that are expected, are more than a stream may have; one is always answered.
 class StreamInference final : public GrpcCall {
  public:
-  StreamInference(GrpcCalls& calls, Protocol& protocol) : GrpcCall(calls), protocol_(protocol) {
+  StreamInference(GrpcCalls& calls, InferenceProtocol& protocol) : GrpcCall(calls), protocol_(protocol) {
     context_.AsyncNotifyWhenDone(done_tag_.pointer());
-    protocol.RequestModelStreamInfer(&context_, &stream_, calls.queue(), calls.queue(), accepted_tag_.pointer());
+    protocol.accept_stream("ModelStreamInfer", &context_, &stream_, calls.queue(), accepted_tag_.pointer());
   }
   ~StreamInference() override { calls_.answers().release(source_, unwritten_bytes_); }
   Turn turn() const override {
@@ -180,7 +184,7 @@ class StreamInference final : public GrpcCall {
  private:
   // One request of the stream: in flight, then waiting to be written.
   struct Item final : public AnswerSink {
-    explicit Item(StreamInference& owner) : stream(owner) {}
+    explicit Item(StreamInference& owner) : stream(owner), inference(owner.calls_) {}
     void on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) override {
       stream.on_answer(*this, std::move(answer));
     }
@@ -210,7 +214,7 @@ class StreamInference final : public GrpcCall {
     if (reading_ || input_ended_ || is_full() || calls_.stopping()) return;
     reading_ = true;
     next_.emplace_back(*this);
-    stream_.Read(&next_.front().inference.message(), read_tag_.pointer());
+    stream_.Read(&next_.front().inference.read(), read_tag_.pointer());
   }
   bool is_full() const {
     const size_t requests = in_flight_.size() + to_write_.size();
@@ -322,8 +326,8 @@ class StreamInference final : public GrpcCall {
     if (finished_ && done_) calls_.remove(*this);
   }
 
-  Protocol& protocol_;
-  grpc::ServerAsyncReaderWriter<ModelStreamInferResponse, ModelInferRequest> stream_{&context_};
+  InferenceProtocol& protocol_;
+  grpc::ServerAsyncReaderWriter<ModelStreamInferResponse, GrpcMessage<ModelInferRequest>> stream_{&context_};
   std::shared_ptr<Tenant> tenant_;
   std::string source_;
   uint64_t unwritten_bytes_ = 0;  // of answers
@@ -346,7 +350,7 @@ class StreamInference final : public GrpcCall {
 
 }  // namespace
 
-void serve_inferences(Protocol& protocol, GrpcCalls& calls) {
+void serve_inferences(InferenceProtocol& protocol, GrpcCalls& calls) {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
     calls.add<UnaryInference>(protocol);
     calls.add<StreamInference>(protocol);

@@ -5,11 +5,14 @@
 #include <inference.grpc.pb.h>
 
 #include "edge/grpc/grpc_calls.h"
+#include "edge/grpc/grpc_message.h"
 
 namespace foliot {
 
+using InferenceProtocol = GrpcService<inference::GRPCInferenceService::AsyncService>;
+
 // Accepts them from now on. `protocol` outlives the calls.
-void serve_inferences(inference::GRPCInferenceService::AsyncService& protocol, GrpcCalls& calls);
+void serve_inferences(InferenceProtocol& protocol, GrpcCalls& calls);
 
 }  // namespace foliot
 

@@ -61,7 +61,7 @@ Result<std::string> request_json(const google::protobuf::Message& message) {
 struct SubmitMethod {
   using Request = jobs::SubmitRequest;
   using Response = jobs::Job;
-  static constexpr auto kAccept = &JobsProtocol::RequestSubmit;
+  static constexpr const char* kName = "Submit";
 
   static Result<JobRequest> read(const Request& request) {
     JobRequest job{.kind = "offline", .owner = {}, .request = {}, .webhook = request.webhook()};
@@ -93,7 +93,7 @@ struct SubmitMethod {
 struct ShowMethod {
   using Request = jobs::ShowRequest;
   using Response = jobs::Job;
-  static constexpr auto kAccept = &JobsProtocol::RequestShow;
+  static constexpr const char* kName = "Show";
 
   static std::optional<Scope> scope(const Request&) { return std::nullopt; }
   static Status start(const Request& request, const JobViewer& viewer, JobService& service,
@@ -106,7 +106,7 @@ struct ShowMethod {
 struct CancelMethod {
   using Request = jobs::CancelRequest;
   using Response = jobs::Job;
-  static constexpr auto kAccept = &JobsProtocol::RequestCancel;
+  static constexpr const char* kName = "Cancel";
 
   static std::optional<Scope> scope(const Request&) { return std::nullopt; }
   static Status start(const Request& request, const JobViewer& viewer, JobService& service, JobService::Done done) {
@@ -121,7 +121,7 @@ template <typename Method>
 class GrpcJobCall final : public GrpcCall {
  public:
   GrpcJobCall(GrpcCalls& calls, JobsProtocol& protocol) : GrpcCall(calls), protocol_(protocol) {
-    (protocol_.*Method::kAccept)(&context_, &request_, &writer_, calls.queue(), calls.queue(), accepted_.pointer());
+    protocol_.accept(Method::kName, &context_, &sent_, &writer_, calls.queue(), accepted_.pointer());
   }
 
  private:
@@ -130,11 +130,12 @@ class GrpcJobCall final : public GrpcCall {
     calls_.add<GrpcJobCall>(protocol_);
     const std::string& what = Method::Request::descriptor()->name();
     if (const auto refusal = turned_away(Scope::kJobs, what)) return finish(*refusal);
-    if (const auto refusal = turned_away(Method::scope(request_), what)) return finish(*refusal);
+    if (!sent_.status.ok()) return finish(to_grpc(sent_.status));
+    if (const auto refusal = turned_away(Method::scope(sent_.message), what)) return finish(*refusal);
     JobService* const service = calls_.parts().jobs;
     if (const Status status = check_served(service); !status.ok()) return finish(to_grpc(status));
     // The call stays until it is finished; a mailbox delivers nothing after the server.
-    const Status started = Method::start(request_, JobViewer(calls_.parts().gate, authorization()), *service,
+    const Status started = Method::start(sent_.message, JobViewer(calls_.parts().gate, authorization()), *service,
                                          [mailbox = calls_.mailbox(), this](Result<Job> job) {
                                            mailbox->post([this, job = std::move(job)] { on_result(job); });
                                          });
@@ -153,7 +154,7 @@ class GrpcJobCall final : public GrpcCall {
   void on_finished(bool /*ok*/) { calls_.remove(*this); }
 
   JobsProtocol& protocol_;
-  typename Method::Request request_;
+  GrpcMessage<typename Method::Request> sent_{calls_.message_bytes_max()};
   typename Method::Response response_;
   grpc::ServerAsyncResponseWriter<typename Method::Response> writer_{&context_};
   GrpcTag<GrpcJobCall> accepted_{*this, &GrpcJobCall::on_accepted};
@@ -163,7 +164,7 @@ class GrpcJobCall final : public GrpcCall {
 class GrpcJobListCall final : public GrpcCall {
  public:
   GrpcJobListCall(GrpcCalls& calls, JobsProtocol& protocol) : GrpcCall(calls), protocol_(protocol) {
-    protocol_.RequestList(&context_, &request_, &writer_, calls.queue(), calls.queue(), accepted_.pointer());
+    protocol_.accept("List", &context_, &sent_, &writer_, calls.queue(), accepted_.pointer());
   }
 
  private:
@@ -171,6 +172,7 @@ class GrpcJobListCall final : public GrpcCall {
     if (!ok || calls_.stopping()) return calls_.remove(*this);
     calls_.add<GrpcJobListCall>(protocol_);
     if (const auto refusal = turned_away(Scope::kJobs, "ListRequest")) return finish(*refusal);
+    if (!sent_.status.ok()) return finish(to_grpc(sent_.status));
     const JobService* const service = calls_.parts().jobs;
     if (const Status status = check_served(service); !status.ok()) return finish(to_grpc(status));
     const JobViewer viewer(calls_.parts().gate, authorization());
@@ -186,7 +188,7 @@ class GrpcJobListCall final : public GrpcCall {
   void on_finished(bool /*ok*/) { calls_.remove(*this); }
 
   JobsProtocol& protocol_;
-  jobs::ListRequest request_;
+  GrpcMessage<jobs::ListRequest> sent_{calls_.message_bytes_max()};
   jobs::ListResponse response_;
   grpc::ServerAsyncResponseWriter<jobs::ListResponse> writer_{&context_};
   GrpcTag<GrpcJobListCall> accepted_{*this, &GrpcJobListCall::on_accepted};

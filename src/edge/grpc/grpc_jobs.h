@@ -5,10 +5,11 @@
 #include <foliot_jobs.grpc.pb.h>
 
 #include "edge/grpc/grpc_calls.h"
+#include "edge/grpc/grpc_message.h"
 
 namespace foliot {
 
-using JobsProtocol = jobs::Jobs::AsyncService;
+using JobsProtocol = GrpcService<jobs::Jobs::AsyncService>;
 
 // Accepts their calls from now on. `protocol` outlives the calls.
 void serve_jobs(JobsProtocol& protocol, GrpcCalls& calls);

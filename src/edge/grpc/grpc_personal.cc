@@ -59,7 +59,7 @@ struct PredictMethod {
   using Request = personal::PredictRequest;
   using Response = personal::PredictResponse;
   static constexpr Scope kScope = Scope::kInfer;
-  static constexpr auto kAccept = &PersonalProtocol::RequestPredict;
+  static constexpr const char* kName = "Predict";
 
   static Status read(const Request& request, PersonalRequest& call) {
     std::vector<UserItem> pairs;
@@ -81,7 +81,7 @@ struct TopKMethod {
   using Request = personal::TopKRequest;
   using Response = personal::TopKResponse;
   static constexpr Scope kScope = Scope::kInfer;
-  static constexpr auto kAccept = &PersonalProtocol::RequestTopK;
+  static constexpr const char* kName = "TopK";
 
   static Status read(const Request& request, PersonalRequest& call) {
     TopKQuery query{.users = {}, .items = {request.items().begin(), request.items().end()}, .k = request.k()};
@@ -110,7 +110,7 @@ struct ObserveMethod {
   using Request = personal::ObserveRequest;
   using Response = personal::ObserveResponse;
   static constexpr Scope kScope = Scope::kObserve;
-  static constexpr auto kAccept = &PersonalProtocol::RequestObserve;
+  static constexpr const char* kName = "Observe";
 
   static Status read(const Request& request, PersonalRequest& call) {
     std::vector<ItemObservation> observations;
@@ -138,7 +138,7 @@ struct ForgetMethod {
   using Request = personal::ForgetRequest;
   using Response = personal::ForgetResponse;
   static constexpr Scope kScope = Scope::kObserve;
-  static constexpr auto kAccept = &PersonalProtocol::RequestForget;
+  static constexpr const char* kName = "Forget";
 
   static Status read(const Request& request, PersonalRequest& call) {
     ForgetQuery query;
@@ -153,7 +153,7 @@ template <typename Method>
 class GrpcPersonalCall final : public GrpcCall {
  public:
   GrpcPersonalCall(GrpcCalls& calls, PersonalProtocol& protocol) : GrpcCall(calls), protocol_(protocol) {
-    (protocol_.*Method::kAccept)(&context_, &request_, &writer_, calls.queue(), calls.queue(), accepted_.pointer());
+    protocol_.accept(Method::kName, &context_, &sent_, &writer_, calls.queue(), accepted_.pointer());
   }
 
  private:
@@ -168,13 +168,14 @@ class GrpcPersonalCall final : public GrpcCall {
 
   // Its answer comes by mail, also when it is there at once.
   Status start() {
+    FOLIOT_RETURN_IF_ERROR(sent_.status);
     PersonalService* const service = calls_.parts().personal;
     if (service == nullptr) return no_personal_models();
     PersonalRequest request;
-    FOLIOT_RETURN_IF_ERROR(Method::read(request_, request));
+    FOLIOT_RETURN_IF_ERROR(Method::read(sent_.message, request));
     FOLIOT_RETURN_IF_ERROR(check_personal_limits(request));
-    FOLIOT_ASSIGN_OR_RETURN(const std::optional<Duration> timeout, parse_timeout(request_.timeout()));
-    PersonalCall call{.model = request_.model(),
+    FOLIOT_ASSIGN_OR_RETURN(const std::optional<Duration> timeout, parse_timeout(sent_.message.timeout()));
+    PersonalCall call{.model = sent_.message.model(),
                       .arrival = calls_.now(),
                       .deadline = {},
                       .tenant = tenant(),
@@ -207,7 +208,7 @@ class GrpcPersonalCall final : public GrpcCall {
   void on_finished(bool /*ok*/) { calls_.remove(*this); }
 
   PersonalProtocol& protocol_;
-  typename Method::Request request_;
+  GrpcMessage<typename Method::Request> sent_{calls_.message_bytes_max()};
   typename Method::Response response_;
   grpc::ServerAsyncResponseWriter<typename Method::Response> writer_{&context_};
   GrpcTag<GrpcPersonalCall> accepted_{*this, &GrpcPersonalCall::on_accepted};

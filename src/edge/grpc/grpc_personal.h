@@ -5,10 +5,11 @@
 #include <foliot_personal.grpc.pb.h>
 
 #include "edge/grpc/grpc_calls.h"
+#include "edge/grpc/grpc_message.h"
 
 namespace foliot {
 
-using PersonalProtocol = personal::PersonalModels::AsyncService;
+using PersonalProtocol = GrpcService<personal::PersonalModels::AsyncService>;
 
 // Accepts their calls from now on. `protocol` outlives the calls.
 void serve_personal_models(PersonalProtocol& protocol, GrpcCalls& calls);

@@ -30,8 +30,7 @@
 namespace foliot {
 namespace {
 
-using InferenceProtocol = inference::GRPCInferenceService::AsyncService;
-using HealthProtocol = grpc::health::v1::Health::AsyncService;
+using HealthProtocol = GrpcService<grpc::health::v1::Health::AsyncService>;
 
 LogSetting log_setting_of(const inference::LogSettingsRequest::SettingValue& setting) {
   if (setting.has_bool_param()) return setting.bool_param();
@@ -48,13 +47,13 @@ class UnaryCall final : public GrpcCall {
   using Writer = grpc::ServerAsyncResponseWriter<Response>;
   using Finish = std::function<void(grpc::Status)>;
   struct Method {
-    std::function<void(grpc::ServerContext*, Request*, Writer*, void*)> accept;
+    std::function<void(grpc::ServerContext*, GrpcMessage<Request>*, Writer*, void*)> accept;
     std::function<void(const Request&, Response&, Finish)> handle;
     std::optional<Scope> scope;
   };
 
   UnaryCall(GrpcCalls& calls, std::shared_ptr<const Method> method) : GrpcCall(calls), method_(std::move(method)) {
-    method_->accept(&context_, &request_, &writer_, accepted_.pointer());
+    method_->accept(&context_, &sent_, &writer_, accepted_.pointer());
   }
 
  private:
@@ -67,12 +66,13 @@ class UnaryCall final : public GrpcCall {
       writer_.Finish(response_, ending, finished_.pointer());
     };
     const auto refusal = turned_away(method_->scope, Request::descriptor()->name());
-    refusal ? finish(*refusal) : method_->handle(request_, response_, finish);
+    if (refusal) return finish(*refusal);
+    sent_.status.ok() ? method_->handle(sent_.message, response_, finish) : finish(to_grpc(sent_.status));
   }
   void on_finished(bool /*ok*/) { calls_.remove(*this); }
 
   const std::shared_ptr<const Method> method_;
-  Request request_;
+  GrpcMessage<Request> sent_{calls_.message_bytes_max()};
   Response response_;
   Writer writer_{&context_};
   GrpcTag<UnaryCall> accepted_{*this, &UnaryCall::on_accepted};
@@ -136,7 +136,7 @@ GrpcServer::State::State(GrpcServerOptions given, const ProtocolParts& given_par
       parts(given_parts),
       tls(options.tls ? std::make_shared<GrpcCredentials>(*options.tls) : nullptr),
       answers(options.bodies_bytes_max),
-      calls(parts, now, options.requests_in_flight_max, answers),
+      calls(parts, now, options.requests_in_flight_max, options.body_bytes_max, answers),
       acceptor({.connections_max = options.connections_max,
                 .idle_timeout = options.idle_timeout,
                 .request_timeout = options.request_timeout,
@@ -144,7 +144,8 @@ GrpcServer::State::State(GrpcServerOptions given, const ProtocolParts& given_par
                 .calling_ports = [this] { return calling_ports(); }}) {
   FOLIOT_CHECK(options.threads > 0);
   while (more_calls.size() + 1 < options.threads) {
-    more_calls.push_back(std::make_unique<GrpcCalls>(parts, now, options.requests_in_flight_max, answers));
+    more_calls.push_back(
+        std::make_unique<GrpcCalls>(parts, now, options.requests_in_flight_max, options.body_bytes_max, answers));
   }
 }
 
@@ -163,8 +164,8 @@ template <typename Request, typename Response, typename Accept, typename Handle>
 void GrpcServer::State::serve_later(Accept accept, Handle handle, std::optional<Scope> scope) {
   using Unary = UnaryCall<Request, Response>;
   auto method = std::make_shared<typename Unary::Method>();
-  method->accept = [this, accept](grpc::ServerContext* context, Request* request, auto* writer, void* tag) {
-    accept(context, request, writer, calls.queue(), calls.queue(), tag);
+  method->accept = [this, accept](grpc::ServerContext* context, GrpcMessage<Request>* sent, auto* writer, void* tag) {
+    accept(context, sent, writer, calls.queue(), tag);
   };
   method->handle = handle;
   method->scope = scope;
@@ -179,9 +180,9 @@ void GrpcServer::State::serve(Accept accept, Handle handle, std::optional<Scope>
   serve_later<Request, Response>(accept, handle_and_finish, scope);
 }
 
-// The generated name of the method that accepts calls of `method`.
+// What accepts calls of `method`.
 #define FOLIOT_ACCEPT(service_object, method) \
-  [this](auto... arguments) { service_object.Request##method(arguments...); }
+  [this](auto... arguments) { service_object.accept(#method, arguments...); }
 
 void GrpcServer::State::serve_server_methods() {
   using namespace inference;  // NOLINT: the messages of the protocol
@@ -385,6 +386,8 @@ Status GrpcServer::State::start() {
   grpc::ResourceQuota memory("messages");
   memory.Resize(options.bodies_bytes_max);
   builder.SetResourceQuota(memory);
+  // GrpcMessage inflates: gRPC would without a limit.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<uint64_t>(options.body_bytes_max, INT_MAX)));
   builder.SetMaxSendMessageSize(-1);
   builder.RegisterService(&protocol);
