@@ -30,6 +30,7 @@ class Caller:
 
     def __init__(self, model, folder):
         self._predict = model.predict
+        self._called = model.called
         self._folder = folder
         self._printed = set()
         self._bounded = [tensor.name for tensor in model.description.inputs if tensor.bounded]
@@ -75,7 +76,7 @@ class Caller:
             returned = self._predict(dict(inputs))
         except BaseException as error:  # noqa: BLE001: also SystemExit
             self._print_once(error)
-            raise CallFailed(f"predict raised {describe(error, self._folder)}") from None
+            raise CallFailed(f"{self._called} raised {describe(error, self._folder)}") from None
         if returned.__class__ is not dict and not isinstance(returned, dict):
             raise CallFailed(f"predict returned {kind_of(returned)}: it must be a dict of the outputs {names_of(outputs)}")
         if returned.keys() != outputs.keys():

@@ -17,44 +17,49 @@ INSTALLED_AS = {"sklearn": "scikit-learn", "skimage": "scikit-image", "cv2": "op
 
 
 def load(folder):
-    """The model that `folder`/model.py declares. The folder becomes the working directory, and the first in which modules
-    are looked for. Raises ModelError; prints the traceback of what model.py raised."""
+    """The model that `folder`/model.py declares, as load_module()."""
+    registration.registered.clear()
+    return load_module(folder, "model.py", lambda module: registration.the_model())
+
+
+def load_module(folder, name, model_of):
+    """model_of(module) of the module `folder`/`name`. The folder becomes the working directory, and the first in which
+    modules are looked for. Raises ModelError; prints the traceback of what the module raised."""
     folder = pathlib.Path(folder).resolve()
-    path = folder / "model.py"
+    path = folder / name
     if not path.is_file():
-        raise ModelError(f"there is no model.py in {folder}")
+        raise ModelError(f"there is no {name} in {folder}")
     # Compiled modules would be new files in the folder, which is watched for changes.
     sys.dont_write_bytecode = True
     sys.path[0] = str(folder)
     os.chdir(folder)
-    registration.registered.clear()
     specification = importlib.util.spec_from_file_location(MODULE, path)
     module = importlib.util.module_from_spec(specification)
     sys.modules[MODULE] = module
     try:
         specification.loader.exec_module(module)
-        model = registration.the_model()
+        model = model_of(module)
     except BaseException as error:  # noqa: BLE001: also SystemExit
-        raise ModelError(sentence_of(error, folder)) from error
+        raise ModelError(sentence_of(error, folder, name)) from error
     # What was loaded stays: it is not examined again by each collection.
     gc.collect()
     gc.freeze()
     return model
 
 
-def sentence_of(error, folder):
-    """Why model.py cannot be loaded."""
+def sentence_of(error, folder, name="model.py"):
+    """Why the module `name` cannot be loaded."""
     if isinstance(error, ModelError):
         return str(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         if error.name == package:
-            return missing_package("model.py", package)
+            return missing_package(name, package)
     if isinstance(error, SyntaxError) and error.filename:
         return f"{pathlib.Path(error.filename).name}, line {error.lineno}: {type(error).__name__}: {error.msg}"
     if isinstance(error, SystemExit):
-        return f"model.py ended the process while it was loaded, by {describe(error, folder)}"
-    return f"model.py cannot be loaded: {describe(error, folder)}"
+        return f"{name} ended the process while it was loaded, by {describe(error, folder)}"
+    return f"{name} cannot be loaded: {describe(error, folder)}"
 
 
 def missing_package(needed_by, package):

@@ -12,6 +12,7 @@ class Model:
 
     description: Description
     predict: Callable
+    called: str = "predict"  # in errors
 
 
 # Of this process, in the order of their registration; a process serves one model.py.

@@ -26,13 +26,13 @@ def require_numpy():
         raise ModelError(f"numpy cannot be imported by {sys.executable}: {error}") from error
 
 
-def serve(connection, folder):
+def serve(connection, folder, load):
     """The process's exit status."""
     try:
         require_numpy()
         from foliot import replica  # before model.py's folder is where modules are looked for first
 
-        model = loading.load(folder)
+        model = load(folder)
         description = model.description.to_json()
     except ModelError as error:
         cause = error.__cause__
@@ -49,7 +49,7 @@ def serve(connection, folder):
     return 0
 
 
-def main(arguments):
+def main(arguments, load=loading.load):
     if len(arguments) != 1:
         print("usage: python -m foliot.runtime FOLDER, started by foliot with a socket as descriptor 3", file=sys.stderr)
         return 2
@@ -63,13 +63,14 @@ def main(arguments):
         return 2
     connection.set_inheritable(False)
     try:
-        return serve(connection, arguments[0])
+        return serve(connection, arguments[0], load)
     except ConnectionError:
         return 0  # the server has closed its end while this one wrote
 
 
-if __name__ == "__main__":
-    status = main(sys.argv[1:])
+def run(load=loading.load):
+    """Ends the process."""
+    status = main(sys.argv[1:], load)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -77,3 +78,7 @@ if __name__ == "__main__":
             pass
     # Threads of the model's own would keep the interpreter alive.
     os._exit(status)
+
+
+if __name__ == "__main__":
+    run()

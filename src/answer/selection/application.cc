@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "answer/selection/policies.h"
+#include "foundation/base/hash.h"
 #include "foundation/config/repository_path.h"
 #include "foundation/config/toml_file.h"
 
@@ -43,6 +44,8 @@ void read_policy_of(const toml::table& table, TomlReader& reader, Application& a
   }
   application.policy_name = read->name;
   application.policy = read->policy;
+  application.own = read->own;
+  if (read->own != nullptr) application.content += read->own->options().content;
   application.asks_several = read->asks_several;
 }
 
@@ -103,35 +106,76 @@ Status check_folder(const fs::path& folder) {
   return Status();
 }
 
-}  // namespace
+Result<NamedPolicy> read_policy_at(std::string_view key, const toml::table& table, const std::string& file,
+                                   const std::vector<std::string>& models);
 
-Result<NamedPolicy> read_policy(const toml::table& table, const std::string& file,
-                                const std::vector<std::string>& models) {
+// A file in Python beside `file`. `table` and `reader`: its options.
+Result<NamedPolicy> read_own_policy(const toml::table& table, TomlReader& reader, const std::string& file,
+                                    const std::string& name, const std::vector<std::string>& models) {
+  OwnPolicyOptions options{.file = fs::path(file).parent_path() / name, .models = models};
+  reader.flag("combines", options.combines);
+  reader.text("python", options.python);
+  reader.leave("fallback");
+  FOLIOT_RETURN_IF_ERROR(reader.finish());
+  StreamHash hash;
+  if (const Status read = hash.update_from(options.file); !read.ok()) {
+    return Status::invalid_argument(fmt::format("{}: the policy '{}' cannot be read: {}; put the file beside {}", file,
+                                                name, read.message(), kApplicationFile));
+  }
+  options.content = hash.digest_hex();
+  const toml::table by_default{{"fallback", options.combines ? "exp4" : "exp3"}};
+  FOLIOT_ASSIGN_OR_RETURN(NamedPolicy fallback,
+                          read_policy_at("fallback", table.contains("fallback") ? table : by_default, file, models));
+  if (fallback.own != nullptr || fallback.asks_several != options.combines) {
+    return Status::invalid_argument(fmt::format(
+        "{}: the fallback '{}' of the policy '{}' must be compiled in and ask {} for a call, since combines "
+        "= {}: take {}",
+        file, fallback.name, name, options.combines ? "several models" : "one model", options.combines,
+        options.combines ? "\"exp4\" or \"majority\"" : "\"exp3\" or another one that asks one"));
+  }
+  options.fallback = fallback.name;
+  const auto own = std::make_shared<const OwnPolicy>(std::move(options), std::move(fallback.policy));
+  return NamedPolicy{.name = name, .policy = own, .own = own, .asks_several = own->options().combines};
+}
+
+Result<NamedPolicy> read_policy_at(std::string_view key, const toml::table& table, const std::string& file,
+                                   const std::vector<std::string>& models) {
   static const toml::table kNoOptions;
   TomlReader reader(table, file);
   NamedPolicy read;
   std::optional<TomlReader> options;
-  if (table.contains("policy") && table.get("policy")->is_table()) {
-    options = reader.table("policy");
+  if (table.contains(key) && table.get(key)->is_table()) {
+    options = reader.table(key);
     options->text("name", read.name);
     if (read.name.empty()) options->fail("name", "is missing: the policy's, such as \"exp3\"");
   } else {
-    reader.text("policy", read.name);
-    if (read.name.empty()) reader.fail("policy", "is missing, such as policy = \"exp3\"");
+    reader.text(key, read.name);
+    if (read.name.empty()) reader.fail(key, "is missing, such as policy = \"exp3\"");
     options.emplace(kNoOptions, file);
   }
+  if (reader.ok() && options->ok() && read.name.ends_with(".py")) {
+    const toml::table* given = table.get(key)->as_table();
+    return read_own_policy(given == nullptr ? kNoOptions : *given, *options, file, read.name, models);
+  }
   const Result<RegisteredSelectionPolicy> found = find_selection_policy(read.name);
-  if (reader.ok() && options->ok() && !found.ok()) reader.fail("policy", "is wrong: " + found.status().message());
+  if (reader.ok() && options->ok() && !found.ok()) reader.fail(key, "is wrong: " + found.status().message());
   if (found.ok()) {
     read.policy = found->make({models, *options});
     read.asks_several = found->asks_several;
   }
   if (!reader.ok()) {
-    for (const auto& [key, value] : table) reader.leave(key.str());
+    for (const auto& [other, value] : table) reader.leave(other.str());
     return reader.finish();
   }
   FOLIOT_RETURN_IF_ERROR(options->finish());
   return read;
+}
+
+}  // namespace
+
+Result<NamedPolicy> read_policy(const toml::table& table, const std::string& file,
+                                const std::vector<std::string>& models) {
+  return read_policy_at("policy", table, file, models);
 }
 
 std::string Application::caution() const {
@@ -141,6 +185,7 @@ std::string Application::caution() const {
 
 std::string Application::learns_as() const {
   std::string text = policy_name;
+  if (own != nullptr) text += "\n" + own->options().content + "\n" + own->options().fallback;
   for (const std::string& model : models) text += "\n" + model;
   return text;
 }

@@ -9,6 +9,15 @@
 //   name = "exp4"
 //   eta = 0.01
 //
+// or a file in Python beside it (answer/selection/own_policy.h):
+//
+//   policy = "policy.py"            # or a table with its options:
+//   [policy]
+//   name = "policy.py"
+//   fallback = "exp3"               # which chooses while the file's code cannot; with `combines` "exp4"
+//   combines = false                # asks several models for one call
+//   python = "python3"
+//
 // Optional:
 //
 //   output = "label"                # what answers, and labels of feedback, are compared by (the first)
@@ -34,6 +43,7 @@
 #include <vector>
 
 #include "answer/selection/combiner.h"
+#include "answer/selection/own_policy.h"
 #include "answer/selection/selection_policy.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
@@ -50,7 +60,8 @@ struct Application {
   std::vector<std::string> models;
   std::string policy_name;
   std::shared_ptr<const SelectionPolicy> policy;
-  bool asks_several = false;  // models for one call
+  std::shared_ptr<const OwnPolicy> own;  // `policy`, if it is one of the user's own; else null
+  bool asks_several = false;             // models for one call
   // Why its policy may not find the best model, as a sentence; empty: it does.
   std::string caution() const;
   AgreementRule agreement;
@@ -69,9 +80,11 @@ struct Application {
 struct NamedPolicy {
   std::string name;
   std::shared_ptr<const SelectionPolicy> policy;
-  bool asks_several = false;  // models for one call
+  std::shared_ptr<const OwnPolicy> own;  // `policy`, if it is one of the user's own; else null
+  bool asks_several = false;             // models for one call
 };
-// The key `policy` of a table. Errors: kInvalidArgument naming `file`, line and key.
+// The key `policy` of a table; a policy's own file is beside `file`. Errors: kInvalidArgument naming `file`, line and
+// key.
 Result<NamedPolicy> read_policy(const toml::table& table, const std::string& file,
                                 const std::vector<std::string>& models);
 

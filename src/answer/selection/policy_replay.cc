@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "answer/selection/application.h"
 #include "answer/selection/context_states.h"
 #include "foundation/config/toml_file.h"
 
@@ -183,14 +182,6 @@ Result<PolicyEstimate> Replay::run() {
                         .effective_calls = squared_weights_ > 0 ? weights_ * weights_ / squared_weights_ : 0};
 }
 
-// `text` as application.toml has it behind "policy = ".
-Result<NamedPolicy> parse_named_policy(const std::string& text, const std::vector<std::string>& models) {
-  const std::string line =
-      text.starts_with('{') ? fmt::format("policy = {}", text) : fmt::format("policy = '{}'", text);
-  FOLIOT_ASSIGN_OR_RETURN(const toml::table table, parse_toml(line, kPolicyFile));
-  return read_policy(table, kPolicyFile, models);
-}
-
 }  // namespace
 
 std::vector<std::string> models_of(std::span<const FeedbackRecord> feedback) {
@@ -203,18 +194,30 @@ std::vector<std::string> models_of(std::span<const FeedbackRecord> feedback) {
   return models;
 }
 
-Result<PolicyEstimate> replay_policy(const std::string& policy, std::span<const FeedbackRecord> feedback,
+Result<NamedPolicy> read_judged_policy(const std::string& text, const std::vector<std::string>& models) {
+  const std::string line =
+      text.starts_with('{') ? fmt::format("policy = {}", text) : fmt::format("policy = '{}'", text);
+  FOLIOT_ASSIGN_OR_RETURN(const toml::table table, parse_toml(line, kPolicyFile));
+  FOLIOT_ASSIGN_OR_RETURN(NamedPolicy named, read_policy(table, kPolicyFile, models));
+  if (!named.asks_several) return named;
+  return Status::invalid_argument(
+      fmt::format("policy '{}' combines the answers of several models, and a log has losses of single ones: it cannot "
+                  "be judged",
+                  named.name));
+}
+
+Result<PolicyEstimate> replay_policy(const SelectionPolicy& policy, std::span<const FeedbackRecord> feedback,
                                      const ReplayOptions& options) {
   if (feedback.empty()) return Status::invalid_argument("there is no feedback to replay");
   const std::vector<std::string> models = models_of(feedback);
-  FOLIOT_ASSIGN_OR_RETURN(const NamedPolicy named, parse_named_policy(policy, models));
-  if (named.asks_several) {
-    return Status::invalid_argument(fmt::format(
-        "policy '{}' combines the answers of several models, and a log has losses of single ones: it cannot "
-        "be judged",
-        named.name));
-  }
-  return Replay(*named.policy, models, feedback, options).run();
+  return Replay(policy, models, feedback, options).run();
+}
+
+Result<PolicyEstimate> replay_policy(const std::string& policy, std::span<const FeedbackRecord> feedback,
+                                     const ReplayOptions& options) {
+  if (feedback.empty()) return Status::invalid_argument("there is no feedback to replay");
+  FOLIOT_ASSIGN_OR_RETURN(const NamedPolicy named, read_judged_policy(policy, models_of(feedback)));
+  return replay_policy(*named.policy, feedback, options);
 }
 
 }  // namespace foliot

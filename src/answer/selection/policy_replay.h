@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "answer/selection/application.h"
+#include "answer/selection/selection_policy.h"
 #include "foundation/base/status.h"
 #include "foundation/core/feedback_record.h"
 
@@ -52,10 +54,16 @@ struct ReplayOptions {
 // The models of an application's feedback, in the order in which they appear.
 std::vector<std::string> models_of(std::span<const FeedbackRecord> feedback);
 
-// `policy`: a name, or its name and options as application.toml has them: "exp3",
-// "{ name = 'split', weights = { a = 9, b = 1 } }". `feedback`: of one application. Errors:
-// kInvalidArgument naming what is wrong with the policy; or the model that it may ask and that
-// was asked with probability 0, in how many calls, and the first; or if no call counts.
+// `text`: a name, or its name and options as application.toml has them: "exp3",
+// "{ name = 'split', weights = { a = 9, b = 1 } }"; a file in Python by its path. Errors: kInvalidArgument naming what
+// is wrong with it; or that it combines answers, so that it cannot be judged.
+Result<NamedPolicy> read_judged_policy(const std::string& text, const std::vector<std::string>& models);
+
+// `policy` of models_of(feedback), which are of one application. Errors: kInvalidArgument naming the model that it may
+// ask and that was asked with probability 0, in how many calls, and the first; or if no call counts.
+Result<PolicyEstimate> replay_policy(const SelectionPolicy& policy, std::span<const FeedbackRecord> feedback,
+                                     const ReplayOptions& options = {});
+// The same of one that is compiled in. Errors: also read_judged_policy()'s.
 Result<PolicyEstimate> replay_policy(const std::string& policy, std::span<const FeedbackRecord> feedback,
                                      const ReplayOptions& options = {});
 

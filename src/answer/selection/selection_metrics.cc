@@ -65,6 +65,19 @@ std::string SelectionMetrics::text() const {
   of_each("foliot_application_unshared_total",
           "Feedback that other front ends will not know, since too much waited for Redis", MetricType::Counter,
           [](const Of& of) { return static_cast<double>(of.unshared); });
+  const auto of_own = [&](const char* name, const char* help, MetricType type, ApplicationValue value) {
+    auto family = application_family(name, help, type);
+    for (const auto& [application, statistics] : all) {
+      if (application->own != nullptr) add_value(family, application->name, nullptr, value(statistics));
+    }
+    if (!family.metric.empty()) families.push_back(std::move(family));
+  };
+  of_own("foliot_application_policy_in_force", "1 while a policy in Python selects, 0 while its fallback does",
+         MetricType::Gauge, [](const Of& of) { return of.own_in_force ? 1.0 : 0.0; });
+  of_own("foliot_application_policy_failures_total", "Failures of a policy in Python, which was started again",
+         MetricType::Counter, [](const Of& of) { return static_cast<double>(of.own_failures); });
+  of_own("foliot_application_policy_unlearned_total", "Feedback that only the fallback of a policy in Python learned",
+         MetricType::Counter, [](const Of& of) { return static_cast<double>(of.own_unlearned); });
   of_each("foliot_application_contexts", "Contexts with a state of their own", MetricType::Gauge,
           [](const Of& of) { return static_cast<double>(of.contexts); });
   of_each_model("foliot_application_selections_total", "Calls for which the model was asked", MetricType::Counter,

@@ -21,10 +21,11 @@ SelectionPolicy::SelectionPolicy(uint32_t models) : models_(models) { FOLIOT_CHE
 
 Result<SelectionState> SelectionPolicy::parse(std::string_view bytes) const {
   SelectionState state = init();
-  if (bytes.size() != state.values.size() * sizeof(double)) {
+  if (bytes.size() % sizeof(double) != 0 || !is_size(bytes.size() / sizeof(double))) {
     return Status::invalid_argument(fmt::format("a state of {} bytes; this policy with {} models has {}", bytes.size(),
                                                 models_, state.values.size() * sizeof(double)));
   }
+  state.values.resize(bytes.size() / sizeof(double));
   std::ranges::copy(std::as_bytes(std::span(bytes)), std::as_writable_bytes(std::span(state.values)).begin());
   if (!std::ranges::all_of(state.values, [](double value) { return std::isfinite(value); })) {
     return Status::invalid_argument("a state with a value that is not a number");

@@ -68,6 +68,8 @@ class SelectionPolicy {
  protected:
   uint32_t models() const { return models_; }
 
+  // Whether a state may have so many values: as many as init() has.
+  virtual bool is_size(size_t values) const { return values == init().values.size(); }
   virtual Selection choose(const SelectionState& state, const Available& available, Random& random) const = 0;
   // `losses` are in [0, 1].
   virtual void learn(SelectionState& state, const Selection& selected, Losses losses) const = 0;

@@ -91,9 +91,12 @@ void ServedApplication::redefine(Application application, ApplicationInterface i
   if (!takes_feedback_of(*before)) feedback_.clear();
   feedback_.set_limits(application_->feedback_window, application_->feedback_max);
   if (before->learns_as() != application_->learns_as()) begin_anew();
+  own_in_force_ = own_in_force_ && application_->own != nullptr && before->own != nullptr &&
+                  before->own->options() == application_->own->options();
   for (const std::string& gone : states_.set_contexts_max(application_->contexts_max)) {
     note_change(gone);
     unshared_.forget(gone);
+    own_feedback_.forget(gone);
   }
   if (before->models != application_->models) {
     means_.assign(application_->models.size(), {});
@@ -113,6 +116,8 @@ void ServedApplication::begin_anew() {
   suspects_.clear();
   last_answers_.assign(application_->models.size(), 0);
   unshared_.clear();
+  own_feedback_.clear();
+  own_in_force_ = false;
 }
 
 void ServedApplication::update(ApplicationInterface interface) {
@@ -126,10 +131,16 @@ std::optional<ServedApplication::Selected> ServedApplication::select(std::string
   if (std::ranges::count(available_, true) == 0) return std::nullopt;
   std::optional<Selection> probe = select_probe();
   const bool is_probe = probe.has_value();
-  Selection selection =
-      is_probe ? *std::move(probe) : application_->policy->select(states_.find(context), available_, random_);
+  Selection selection = is_probe ? *std::move(probe) : choose(states_.find(context), available_, random_);
   for (const uint32_t model : selection.models) ++statistics_.models[model].selections;
   return Selected{application_, std::move(selection), is_probe};
+}
+
+Selection ServedApplication::choose(const SelectionState& state, const std::vector<bool>& available,
+                                    Random& random) const {
+  const OwnPolicy* own = application_->own.get();
+  if (own != nullptr && !own_in_force_) return own->select_by_fallback(state, available, random);
+  return application_->policy->select(state, available, random);
 }
 
 // The other one that answered last: if that does not answer either, it is hardly the model. While none has
@@ -166,7 +177,7 @@ std::optional<Selection> ServedApplication::select_again(const Selected& selecte
   if (tries_left_ < asked.size() || available_.empty() || !is_learned_alike(*selected.application)) return std::nullopt;
   const std::vector<bool> available = available_without(asked);
   if (available.empty()) return std::nullopt;
-  Selection selection = application_->policy->select(states_.find(context), available, random_);
+  Selection selection = choose(states_.find(context), available, random_);
   ++statistics_.models[selection.models.front()].selections;
   return selection;
 }
@@ -182,7 +193,7 @@ void ServedApplication::conclude(const Selected& selected, std::string_view cont
   }
   if (!is_learned_alike(*selected.application)) return;
   for (const Selection& missed : tries.missed) ++statistics_.models[missed.models.front()].missing;
-  const bool learns = !states_.own().values.empty();
+  const bool learns = !states_.own().values.empty() || application_->own != nullptr;
   if (!learns || tries.cancelled) return;
   if (tries.answered) {
     for (const Selection& missed : tries.missed) learn_miss(missed, std::string(context));
@@ -346,7 +357,10 @@ Status ServedApplication::learn(const AnsweredCall& call, const std::vector<std:
   }
   FOLIOT_RETURN_IF_ERROR(application_->policy->observe(states_.own(), call.selection, losses));
   note_change("");
-  if (shares_) note_unshared(call, losses);
+  if (!shares_ && application_->own == nullptr) return Status();
+  const auto feedback = std::make_shared<const LearnedFeedback>(LearnedFeedback{call.selection, losses});
+  if (shares_) note_unshared(call.context, feedback);
+  if (application_->own != nullptr) note_own(call.context, feedback);
   return Status();
 }
 
@@ -356,6 +370,7 @@ SelectionState& ServedApplication::state_of(const std::string& context) {
   if (const std::string* evicted = states_.evicted_by(context)) {
     note_change(*evicted);
     unshared_.forget(*evicted);
+    own_feedback_.forget(*evicted);
   }
   return states_.make(context);
 }
@@ -364,10 +379,10 @@ void ServedApplication::note_change(const std::string& context) {
   if (keeps_changes_) changed_.insert(context);
 }
 
-void ServedApplication::note_unshared(const AnsweredCall& call, const std::vector<std::optional<double>>& losses) {
-  const auto feedback = std::make_shared<const LearnedFeedback>(LearnedFeedback{call.selection, losses});
+void ServedApplication::note_unshared(const std::string& context,
+                                      const std::shared_ptr<const LearnedFeedback>& feedback) {
   bool kept = unshared_.add("", feedback);
-  if (!call.context.empty()) kept = unshared_.add(call.context, feedback) && kept;
+  if (!context.empty()) kept = unshared_.add(context, feedback) && kept;
   if (!kept) ++statistics_.unshared;
 }
 
@@ -417,7 +432,10 @@ std::vector<ServedApplication::Unshared> ServedApplication::unshared(const std::
     const SelectionState* state = context.empty() ? &states_.own() : states_.peek(context);
     const UnsharedFeedback::Part& part = *unshared_.find(context);
     FOLIOT_CHECK(state != nullptr);
-    all.push_back({{context, part.revision, to_bytes(*state)}, part.feedback.back()});
+    // What a process makes of feedback is each front end's own.
+    const OwnPolicy* own = application_->own.get();
+    const std::string bytes = own == nullptr ? to_bytes(*state) : to_bytes(own->fallback_state(*state));
+    all.push_back({{context, part.revision, bytes}, part.feedback.back()});
   }
   return all;
 }
@@ -441,6 +459,7 @@ Status ServedApplication::take(const std::string& name, const SharedState& share
                                                 shared.context, parsed.status().message()));
   }
   SelectionState& state = state_of(shared.context);
+  if (application_->own != nullptr) application_->own->keep_part(state, *parsed);
   state = *std::move(parsed);
   for (const auto& feedback : unshared_.set_revision(shared.context, shared.revision).feedback) {
     FOLIOT_CHECK(application_->policy->observe(state, feedback->selection, feedback->losses).ok());
@@ -448,14 +467,70 @@ Status ServedApplication::take(const std::string& name, const SharedState& share
   return Status();
 }
 
+void ServedApplication::note_own(const std::string& context, const std::shared_ptr<const LearnedFeedback>& feedback) {
+  bool kept = own_feedback_.add("", feedback);
+  if (!context.empty()) kept = own_feedback_.add(context, feedback) && kept;
+  if (!kept) ++statistics_.own_unlearned;
+}
+
+std::shared_ptr<const OwnPolicy> ServedApplication::own_policy() const {
+  const std::lock_guard lock(mutex_);
+  return application_->status.ok() ? application_->own : nullptr;
+}
+
+std::optional<ServedApplication::OwnWork> ServedApplication::first_own_work() const {
+  const std::lock_guard lock(mutex_);
+  if (application_->own == nullptr) return std::nullopt;
+  const std::span<const double> state = application_->own->own_state(states_.own());
+  return OwnWork{.policy = application_->own,
+                 .context = "",
+                 .begins = !application_->own->has_part(states_.own()),
+                 .state = {state.begin(), state.end()},
+                 .feedback = {}};
+}
+
+std::optional<ServedApplication::OwnWork> ServedApplication::take_own_work(size_t feedback_max) {
+  const std::lock_guard lock(mutex_);
+  if (application_->own == nullptr || !application_->own->has_part(states_.own())) return std::nullopt;
+  auto taken = own_feedback_.take(feedback_max);
+  if (!taken) return std::nullopt;
+  const SelectionState* of_context = taken->first.empty() ? nullptr : states_.peek(taken->first);
+  const SelectionState& state = of_context == nullptr ? states_.own() : *of_context;
+  const bool begins = !application_->own->has_part(state);
+  const std::span<const double> own = application_->own->own_state(state);
+  return OwnWork{.policy = application_->own,
+                 .context = taken->first,
+                 .begins = begins,
+                 .state = {own.begin(), own.end()},
+                 .feedback = std::move(taken->second)};
+}
+
+void ServedApplication::take_own_part(const OwnWork& work, const OwnPolicy::Part& part) {
+  const std::lock_guard lock(mutex_);
+  if (application_->own == nullptr || application_->own->options() != work.policy->options()) return;
+  if (!work.context.empty() && states_.peek(work.context) == nullptr) return;
+  SelectionState& state = work.context.empty() ? states_.own() : states_.make(work.context);
+  application_->own->set_part(state, part);
+  note_change(work.context);
+  own_in_force_ = true;
+}
+
+void ServedApplication::fail_own(size_t lost) {
+  const std::lock_guard lock(mutex_);
+  own_in_force_ = false;
+  ++statistics_.own_failures;
+  statistics_.own_unlearned += lost;
+}
+
 ApplicationStatistics ServedApplication::statistics() const {
   const std::lock_guard lock(mutex_);
   ApplicationStatistics copy = statistics_;
   copy.application = application_;
   copy.contexts = states_.size();
+  copy.own_in_force = own_in_force_;
   if (std::ranges::count(available_, true) == 0) return copy;
   Random random = random_;  // a look changes no choice
-  const Selection now = application_->policy->select(states_.own(), available_, random);
+  const Selection now = choose(states_.own(), available_, random);
   for (size_t model = 0; model < copy.models.size(); ++model) copy.models[model].weight = now.weights[model];
   return copy;
 }

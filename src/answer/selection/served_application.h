@@ -24,6 +24,8 @@
 #include "answer/selection/application_interface.h"
 #include "answer/selection/context_states.h"
 #include "answer/selection/feedback_store.h"
+#include "answer/selection/own_feedback.h"
+#include "answer/selection/own_policy.h"
 #include "answer/selection/running_means.h"
 #include "answer/selection/shared_states.h"
 #include "answer/selection/unshared_feedback.h"
@@ -48,8 +50,12 @@ struct ApplicationStatistics {
   uint64_t expired = 0;   // of answers and refusals: those that were due before all models had ended
   uint64_t feedbacks = 0;
   uint64_t contexts = 0;
-  uint64_t unshared = 0;      // of the feedbacks: those for whose sharing there was no room
-  std::vector<Model> models;  // of the application:
+  uint64_t unshared = 0;  // of the feedbacks: those for whose sharing there was no room
+  // Of a policy of the user's own:
+  bool own_in_force = false;   // else its fallback chooses
+  uint64_t own_failures = 0;   // of its process, after each of which that is started again
+  uint64_t own_unlearned = 0;  // observations that only the fallback learned: no room, or the process failed on them
+  std::vector<Model> models;   // of the application:
   std::shared_ptr<const Application> application;
 };
 
@@ -151,6 +157,26 @@ class ServedApplication {
   // Errors: kInvalidArgument if it is no state of this policy; the next write takes its place.
   Status take(const std::string& name, const SharedState& state);
 
+  // What the process of a policy of the user's own is asked: to make a state, or what it has after this feedback.
+  struct OwnWork {
+    std::shared_ptr<const OwnPolicy> policy;
+    std::string context;
+    bool begins = false;        // makes the state
+    std::vector<double> state;  // before the feedback
+    std::vector<OwnFeedback::Feedback> feedback;
+  };
+  // Null: its policy is compiled in.
+  std::shared_ptr<const OwnPolicy> own_policy() const;
+  // The first for a process: makes or confirms the application's state, without feedback.
+  std::optional<OwnWork> first_own_work() const;
+  // Of what waits, at most so many observations. nullopt: none, or there is no own policy.
+  std::optional<OwnWork> take_own_work(size_t feedback_max);
+  // What the process made of it, from which the policy selects from now on. Ignored if the policy is another one
+  // meanwhile, or the context is gone.
+  void take_own_part(const OwnWork& work, const OwnPolicy::Part& part);
+  // Its process is gone, or failed on `lost` observations: the fallback selects.
+  void fail_own(size_t lost);
+
   static constexpr uint32_t kTriesInVainMax = 100;
 
  private:
@@ -168,9 +194,11 @@ class ServedApplication {
   Status learn(const AnsweredCall& call, const std::vector<std::optional<double>>& losses);
   void begin_anew();
   void note_change(const std::string& context);
-  void note_unshared(const AnsweredCall& call, const std::vector<std::optional<double>>& losses);
+  void note_unshared(const std::string& context, const std::shared_ptr<const LearnedFeedback>& feedback);
   void learn_miss(const Selection& selection, const std::string& context);
   std::optional<Selection> select_probe();
+  Selection choose(const SelectionState& state, const std::vector<bool>& available, Random& random) const;
+  void note_own(const std::string& context, const std::shared_ptr<const LearnedFeedback>& feedback);
   void decide_suspects(const Tries& probe);
   // As available_, without these; none: empty.
   std::vector<bool> available_without(std::span<const uint32_t> models) const;
@@ -198,6 +226,8 @@ class ServedApplication {
   std::set<std::string> changed_;  // contexts
   bool shares_ = false;
   UnsharedFeedback unshared_;
+  OwnFeedback own_feedback_;  // empty without a policy of the user's own
+  bool own_in_force_ = false;
 };
 
 }  // namespace foliot

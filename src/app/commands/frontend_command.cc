@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/commands/access_flags.h"
+#include "app/commands/container_launch_command.h"
 #include "app/commands/flags.h"
 #include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
@@ -28,6 +29,8 @@ Status run(const FrontendFlags& flags) {
   StopSignals signals;
   Logger log(flags.log, standard_error());
   FrontendServerOptions options = flags.server;
+  options.container_command = container_launch_command();
+  options.python_package = python_package_folder();
   options.frontend.log_levels = log_levels(flags.log);
   options.on_failure = [&](const std::string& what) { log.write(Severity::kWarning, what); };
   options.on_ready = [&](size_t models) { say(log, fmt::format("ready: {} models", models)); };
@@ -73,6 +76,7 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       ->type_name("FOLDER")
       ->default_str("none");
   add_state_flag(*command, server.state);
+  add_container_flags(*command, server.containers);
   add_duration_flag(*command, "watch", server.watch_interval,
                     "how often to look for changes of --applications and --personal", "off");
   add_access_flags(*command, server.access, server.frontend);

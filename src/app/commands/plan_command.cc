@@ -20,6 +20,7 @@
 #include "node/files/target_file.h"
 #include "observe/request_log/log.h"
 #include "planning/pipelines/coarse_grained.h"
+#include "planning/pipelines/confident_plan.h"
 #include "planning/pipelines/cost_curve.h"
 #include "planning/pipelines/envelope.h"
 #include "planning/pipelines/held_out.h"
@@ -73,6 +74,7 @@ struct PlanFlags {
   std::filesystem::path profiles;
   std::optional<Duration> slo;
   double attainment = 0.99;
+  double confidence = 0;
   double quantile = 0.99;
   std::filesystem::path output;
   std::filesystem::path apply;
@@ -249,6 +251,12 @@ Status save(const PlanFlags& flags, const Loaded& loaded, const Configuration& c
 Status run_plan(const PlanFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const Loaded loaded, load(flags));
   auto planned = plan_monotonely(loaded.pipeline, loaded.trace, loaded.goal);
+  if (planned.ok() && flags.confidence > 0) {
+    if (loaded.trace.rate() <= 0) {
+      return Status::invalid_argument("--confidence: the trace has queries at one instant only: give a longer one");
+    }
+    planned = with_confidence(loaded.pipeline, loaded.trace, loaded.goal, *planned, flags.confidence);
+  }
   if (!planned.ok()) return planned.status().with_context(flags.pipeline.string());
   print_workload(loaded);
   print_stages(loaded.pipeline, planned->configuration);
@@ -256,7 +264,7 @@ Status run_plan(const PlanFlags& flags) {
   fmt::print("\npredicted: P50 {}, P99 {}, longest {}; {:.2f} % within {}\n", format_duration(estimate.p50),
              format_duration(estimate.p99), format_duration(estimate.longest), 100 * estimate.attainment(),
              format_duration(loaded.goal.slo));
-  print_held_out(loaded);
+  if (flags.confidence == 0) print_held_out(loaded);
   fmt::print("cost: {:.2f} dollars per hour", planned->cost);
   const auto coarse = plan_coarse_grained(loaded.pipeline, loaded.trace, loaded.goal.slo, CoarseGrainedRate::kPeak);
   if (coarse.ok())
@@ -287,6 +295,11 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   add_duration_flag(command, "slo", flags->slo, "From a query's arrival to its answer", "default_slo of the pipeline");
   command.add_option("--attainment", flags->attainment, "Share of the queries within the SLO")
       ->check(CLI::Range(0.5, 1.0))
+      ->capture_default_str();
+  command
+      .add_option("--confidence", flags->confidence,
+                  "Share of other traces of the same arrivals on which the plan is to hold; 0: it is made for this one")
+      ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command.add_option("--quantile", flags->quantile, "Of durations that depend on the input, which to plan for")
       ->check(CLI::Range(0.01, 1.0))

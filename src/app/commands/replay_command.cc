@@ -12,8 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "answer/own_policies/replayed_policy.h"
 #include "answer/selection/policy_replay.h"
+#include "app/commands/container_launch_command.h"
 #include "app/commands/flags.h"
+#include "app/commands/part_flags.h"
 #include "foundation/base/escaped_text.h"
 #include "observe/request_log/log.h"
 
@@ -30,6 +33,7 @@ struct ReplayFlags {
   std::string application;
   std::vector<std::string> policies;
   ReplayOptions options;
+  ContainerSafety containers;
 };
 
 using FeedbackByApplication = std::map<std::string, std::vector<FeedbackRecord>>;
@@ -51,6 +55,19 @@ Result<std::vector<FeedbackRecord>> feedback_of(const Log& log, const ReplayFlag
         fmt::format("the log {} has feedback of {}; choose one with --application", flags.log.string(), names));
   }
   return std::move(found->second);
+}
+
+Result<PolicyEstimate> judge(const std::string& text, const std::vector<FeedbackRecord>& feedback,
+                             const ReplayFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(const NamedPolicy named, read_judged_policy(text, models_of(feedback)));
+  if (named.own == nullptr) return replay_policy(*named.policy, feedback, flags.options);
+  const PolicyPlace place{container_launch_command(), python_package_folder(), flags.containers};
+  FOLIOT_ASSIGN_OR_RETURN(const auto policy, ReplayedPolicy::start(named.own, place, [&](std::string_view line) {
+                            fmt::print(stderr, "{}: {}\n", text, line);
+                          }));
+  Result<PolicyEstimate> estimate = replay_policy(*policy, feedback, flags.options);
+  FOLIOT_RETURN_IF_ERROR(policy->status());
+  return estimate;
 }
 
 std::string verdict(const PolicyEstimate& estimate) {
@@ -83,7 +100,7 @@ Status run(const ReplayFlags& flags) {
   std::vector<PolicyEstimate> estimates;
   size_t width = std::string_view("as logged").size();
   for (const std::string& policy : flags.policies) {
-    Result<PolicyEstimate> estimate = replay_policy(policy, feedback, flags.options);
+    Result<PolicyEstimate> estimate = judge(policy, feedback, flags);
     if (!estimate.ok()) return estimate.status().with_context(policy);
     print_notes(policy, *estimate);
     estimates.push_back(*std::move(estimate));
@@ -111,7 +128,8 @@ void add_replay_command(CLI::App& app, int& exit_code) {
   command->footer(
       "Reads the feedback that `foliot serve --log FOLDER` wrote, and estimates the mean loss that the policy would "
       "have "
-      "had,\nby inverse propensity. The policy is a name, or a table as application.toml has it.\n\n"
+      "had,\nby inverse propensity. The policy is a name, a table as application.toml has it,\nor the path of a file "
+      "in Python.\n\n"
       "  foliot replay --log FOLDER --policy exp3\n"
       "  foliot replay --log FOLDER --application digits --policy ucb1 \\\n"
       "    --policy '{ name = \"split\", weights = { svm = 9, forest = 1 } }'");
@@ -127,6 +145,7 @@ void add_replay_command(CLI::App& app, int& exit_code) {
   command->add_option("--contexts-max", flags->options.contexts_max, "contexts with a state of their own")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  add_container_flags(*command, flags->containers);
   add_seed_flag(*command, flags->options.seed, "of a policy that chooses by chance");
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);

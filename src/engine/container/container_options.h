@@ -26,11 +26,12 @@ struct ContainerSafety {
 };
 
 struct ContainerOptions {
-  std::string name{};                   // of the model
-  std::filesystem::path folder{};       // that model.py lies in; absolute
-  std::string python = "python3";       // the interpreter: a name in PATH, or an absolute path
-  std::filesystem::path package{};      // the folder that the Python package `foliot` lies in; absolute
-  std::vector<std::string> launcher{};  // a program that calls launch_container(), and its arguments
+  std::string name{};                     // of the model
+  std::filesystem::path folder{};         // that model.py lies in; absolute
+  std::string module = "foliot.runtime";  // that the interpreter runs, with the folder as its argument
+  std::string python = "python3";         // the interpreter: a name in PATH, or an absolute path
+  std::filesystem::path package{};        // the folder that the Python package `foliot` lies in; absolute
+  std::vector<std::string> launcher{};    // a program that calls launch_container(), and its arguments
   // NAME=VALUE each, of [container.environment]; these replace the variables that
   // container_environment() sets.
   std::vector<std::string> environment{};

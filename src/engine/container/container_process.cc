@@ -53,6 +53,7 @@ static_assert(sizeof(MemoryPacket) == 9 && sizeof(CallPacket) == 21);
 
 ChildOptions child_options(const ContainerOptions& options, const TemporaryFolder& temporary, int socket) {
   const ContainerLaunch launch{.python = options.python,
+                               .module = options.module,
                                .folder = options.folder,
                                .package = options.package,
                                .temporary = temporary.path(),

@@ -18,7 +18,12 @@ std::optional<std::vector<fs::path>> list_files(const fs::path& repository, cons
   for (const fs::path& entry : *entries) {
     std::error_code ignored;
     if (entry.filename().string().starts_with('.')) continue;
-    if (fs::is_regular_file(entry / file, ignored)) files.push_back(entry / file);
+    if (!fs::is_regular_file(entry / file, ignored)) continue;
+    files.push_back(entry / file);
+    // Code that it names.
+    for (fs::directory_iterator at(entry, ignored), end; !ignored && at != end; at.increment(ignored)) {
+      if (at->path().extension() == ".py") files.push_back(at->path());
+    }
   }
   return files;
 }

@@ -8,9 +8,12 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "answer/own_policies/policy_runner.h"
 #include "answer/selection/selected_inference.h"
 #include "foundation/base/status.h"
 #include "foundation/core/catalog.h"
@@ -26,11 +29,13 @@ class ApplicationFolder {
     std::filesystem::path folder;
     std::string state;                     // StateKeeper::start(); empty: nothing is kept
     FeedbackSink* feedback_log = nullptr;  // null: no log is kept
+    PolicyPlace policies{};                // of policies in Python
   };
-  // From any thread, a sentence each.
+  // From any thread, a sentence or line each.
   struct Reports {
     std::function<void(const std::string&)> on_note;     // what cannot be served, at start()
-    std::function<void(const std::string&)> on_failure;  // of what changes later, and of the state
+    std::function<void(const std::string&)> on_failure;  // of what changes later, of the state, and of policies
+    std::function<void(const std::string&)> on_line;     // what policies print, and that they work again
   };
 
   // The references outlive this.
@@ -45,11 +50,15 @@ class ApplicationFolder {
   void stop();
 
  private:
+  // Policies in Python have a process each.
+  Status run_policies(const std::vector<std::string>& with_own);
+
   const Options options_;
   SelectedInference& inference_;
   Catalog& catalog_;
   const Reports reports_;
   std::unique_ptr<StateKeeper> state_keeper_;  // null: nothing is kept
+  std::map<std::shared_ptr<ServedApplication>, std::unique_ptr<PolicyRunner>> runners_;
 };
 
 }  // namespace foliot

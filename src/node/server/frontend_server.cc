@@ -112,7 +112,7 @@ class FrontendServer::Parts {
   }
 
   Status start(const FrontendServerOptions& options, Logger& log);
-  Status serve_applications(const FrontendServerOptions& options);
+  Status serve_applications(const FrontendServerOptions& options, Logger& log);
   void stop(Duration drain_timeout);
   Frontend& frontend() { return inference_.frontend(); }
   uint64_t in_flight() const { return inference_.in_flight(); }
@@ -143,7 +143,7 @@ Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger
   link_.start(inference_.origin(), loop_);
   if (users_ != nullptr) FOLIOT_RETURN_IF_ERROR(keep_users(options, log));
   FOLIOT_RETURN_IF_ERROR(loop_.keep(options.controller));
-  if (!options.applications.empty()) FOLIOT_RETURN_IF_ERROR(serve_applications(options));
+  if (!options.applications.empty()) FOLIOT_RETURN_IF_ERROR(serve_applications(options, log));
   FOLIOT_RETURN_IF_ERROR(inference_.start());
   std::vector<WatchedFiles> watched = reloads(options.access, frontend(), log);
   std::ranges::move(link_tls_reloads(options.link_tls, loop_, log), std::back_inserter(watched));
@@ -153,10 +153,15 @@ Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger
   return jobs_ == nullptr ? Status() : jobs_->start(catalog_, inference_.inference(), frontend());
 }
 
-Status FrontendServer::Parts::serve_applications(const FrontendServerOptions& options) {
+Status FrontendServer::Parts::serve_applications(const FrontendServerOptions& options, Logger& log) {
   applications_ = std::make_unique<ApplicationFolder>(
-      ApplicationFolder::Options{options.applications, options.state}, inference_.applications(), catalog_,
-      ApplicationFolder::Reports{options.on_failure, options.on_failure});
+      ApplicationFolder::Options{options.applications,
+                                 options.state,
+                                 nullptr,
+                                 {options.container_command, options.python_package, options.containers}},
+      inference_.applications(), catalog_,
+      ApplicationFolder::Reports{options.on_failure, options.on_failure,
+                                 [&log](const std::string& line) { log.write(Severity::kInfo, line); }});
   // It knows the files as they are read by start().
   if (options.watch_interval) {
     definition_watch_ = std::make_unique<FileWatch>(std::vector<WatchedFiles>{applications_->definitions()});

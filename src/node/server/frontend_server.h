@@ -13,9 +13,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cluster/transport/connection.h"
 #include "edge/frontend/frontend.h"
+#include "engine/container/container_options.h"
 #include "foundation/access/tls.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
@@ -31,6 +33,9 @@ struct FrontendServerOptions {
   AccessFiles access;
   TlsFiles link_tls;
   std::filesystem::path applications;          // a folder with those that it serves; empty: none
+  std::vector<std::string> container_command;  // that starts their policies in Python (PolicyPlace)
+  std::filesystem::path python_package;
+  ContainerSafety containers;
   std::string state;                           // where they keep what they learn (StateKeeper); empty: nowhere
   std::optional<Duration> watch_interval;      // how often to look for changes of these and `personal`; nullopt: never
   std::filesystem::path personal;              // repository of personal models, whose users it keeps; empty: none

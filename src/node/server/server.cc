@@ -212,10 +212,13 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   ModelStartup& models = *startup_;
   models.find(folders);
   applications_ = std::make_unique<ApplicationFolder>(
-      ApplicationFolder::Options{options_.repository, options_.state, feedback_log_}, inference_->applications(),
-      catalog_,
-      ApplicationFolder::Reports{[&reporter](const std::string& note) { reporter.on_note(note); },
-                                 options_.on_failure});
+      ApplicationFolder::Options{options_.repository,
+                                 options_.state,
+                                 feedback_log_,
+                                 {options_.container_command, options_.python_package, options_.containers}},
+      inference_->applications(), catalog_,
+      ApplicationFolder::Reports{[&reporter](const std::string& note) { reporter.on_note(note); }, options_.on_failure,
+                                 [this](const std::string& line) { options_.on_replica(Severity::kInfo, line); }});
   // It knows the files as they are read here.
   if (options_.watch_interval) definition_watch_ = std::make_unique<FileWatch>(definitions());
   FOLIOT_RETURN_IF_ERROR(serve_pipelines(reporter));

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "foundation/base/test_seed.h"
 #include "foundation/base/test_time.h"
 #include "planning/pipelines/test_pipeline.h"

@@ -105,8 +105,7 @@ void PipelineTuners::make_tuner(const TunedPipeline& pipeline, Planned& planned)
   }
   std::vector<StageEdges> edges;
   for (const TunedPipeline::Stage& stage : pipeline.stages) edges.push_back(stage.edges);
-  auto tuner = std::make_unique<ReplanTuner>(estimate_pipeline(plan, edges), estimate_configuration(plan), plan.goal,
-                                             std::get<ReplanOptions>(method_));
+  auto tuner = std::make_unique<ReplanTuner>(plan, edges, std::get<ReplanOptions>(method_));
   planned.replans = tuner.get();
   planned.tuner = std::move(tuner);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "foundation/base/test_time.h"
+#include "planning/pipelines/configuration.h"
 #include "planning/pipelines/query_trace.h"
 #include "planning/pipelines/test_pipeline.h"
 

@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace foliot {
+namespace {
+
+// Share of the throughput of full batches that replicas take for certain: late queries leave no full batches.
+constexpr double kTakenMost = 0.9;
+// That a surge uses at most once they have risen, so that what has queued is worked off.
+constexpr double kUsedMost = 0.8;
+
+}  // namespace
 
 ReplanTuner::ReplanTuner(PlannedPipeline pipeline, const Configuration& planned, LatencyGoal goal,
                          const ReplanOptions& options)
@@ -16,23 +24,73 @@ ReplanTuner::ReplanTuner(PlannedPipeline pipeline, const Configuration& planned,
   for (const StageConfiguration& stage : planned.stages) replicas_.push_back(stage.replicas);
 }
 
+ReplanTuner::ReplanTuner(const TuningPlan& plan, std::span<const StageEdges> edges, const ReplanOptions& options)
+    : ReplanTuner(estimate_pipeline(plan, edges), estimate_configuration(plan), plan.goal, options) {
+  watch_.emplace(plan.envelope, plan.rate, options.arrivals_most);
+  planned_replicas_ = replicas_;
+}
+
 bool ReplanTuner::arrive(TimePoint now) {
   arrivals_.add(now.nanoseconds(), pipeline_, random_);
+  if (watch_) {
+    const std::optional<ArrivalWatch::Surge> surge = watch_->arrive(now);
+    return surge && rise_to(*surge, now);
+  }
   return !options_.in_service && tick(now);
 }
 
 bool ReplanTuner::tick(TimePoint now) {
-  if (options_.in_service && !std::exchange(began_, true)) changed_ = replanned_ = now;
+  if (options_.in_service && !std::exchange(began_, true)) changed_ = replanned_ = begin_ = now;
   if (now - replanned_ < options_.interval) return false;
   replanned_ = now;
+  forget_arrivals(now);
+  Duration seen = std::min(options_.window, now - begin_);
+  if (arrivals_.size() == options_.arrivals_most)
+    seen = now - TimePoint::from_nanoseconds(arrivals_.arrivals_ns.front());
+  if (watch_ && watch_->as_planned(now, static_cast<double>(arrivals_.size()), seen)) return go_to_plan(now);
   return replan(now);
+}
+
+void ReplanTuner::forget_arrivals(TimePoint now) {
+  const Duration end = Duration::nanoseconds(now.nanoseconds() + 1);
+  arrivals_ = arrivals_.between(end - options_.window, end);
+  if (arrivals_.size() > options_.arrivals_most) arrivals_ = arrivals_.last(options_.arrivals_most);
+}
+
+// At once, where the replicas cannot take what certainly comes: a look a second later finds a queue that is to be
+// worked off, too.
+bool ReplanTuner::rise_to(const ArrivalWatch::Surge& surge, TimePoint now) {
+  bool enough = true;
+  for (size_t i = 0; i < replicas_.size(); ++i)
+    enough = enough && least_replicas(i, surge.certain / kTakenMost) <= replicas_[i];
+  if (enough) return false;
+  bool changed = false;
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    const uint32_t least = least_replicas(i, surge.likely / kUsedMost);
+    if (least <= replicas_[i]) continue;
+    replicas_[i] = configuration_.stages[i].replicas = least;
+    changed = true;
+  }
+  if (changed) changed_ = now;
+  return changed;
+}
+
+// The plan is for more of such arrivals than those of the last minute, so it is neither trimmed nor extended by these.
+bool ReplanTuner::go_to_plan(TimePoint now) {
+  bool changed = false;
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    const bool falls = planned_replicas_[i] < replicas_[i];
+    if (planned_replicas_[i] == replicas_[i] || (falls && now - changed_ < options_.stable_for)) continue;
+    replicas_[i] = configuration_.stages[i].replicas = planned_replicas_[i];
+    changed = true;
+  }
+  if (changed) changed_ = now;
+  return changed;
 }
 
 bool ReplanTuner::replan(TimePoint now) {
   replayed_ = 0;
   const Duration end = Duration::nanoseconds(now.nanoseconds() + 1);
-  arrivals_ = arrivals_.between(end - options_.window, end);
-  if (arrivals_.size() > options_.arrivals_most) arrivals_ = arrivals_.last(options_.arrivals_most);
   const QueryTrace recent = arrivals_.between(end - options_.recent, end);
   Estimator last_window(pipeline_, arrivals_, goal_);
   Estimator last_moment(pipeline_, recent, goal_);

@@ -2,6 +2,10 @@
 // last minute, and of the last seconds. Kinds and batch sizes stay those of the plan, and so do
 // the shares of the queries that visit each stage.
 //
+// With a saved plan it keeps the plan's replicas while arrivals are as planned (arrival_watch.h): a minute of them says
+// less than the trace that the plan was made for. When surely more come, it rises at once, as they come; the search
+// begins from there.
+//
 // Its time is bounded by work, not by a clock: once `replayed_most` visits are replayed, the step
 // of the search under way is its last. Each step leaves fewer queries late, or takes replicas that
 // are not needed, so that the search goes on from there at the next look.
@@ -10,9 +14,12 @@
 #ifndef FOLIOT_PLANNING_PIPELINES_REPLAN_TUNER_H_
 #define FOLIOT_PLANNING_PIPELINES_REPLAN_TUNER_H_
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "foundation/base/random.h"
+#include "planning/pipelines/arrival_watch.h"
 #include "planning/pipelines/estimator.h"
 #include "planning/pipelines/tuner.h"
 
@@ -42,6 +49,10 @@ class ReplanTuner final : public ReplicaTuner {
   ReplanTuner(PlannedPipeline pipeline, const Configuration& planned, LatencyGoal goal,
               const ReplanOptions& options = {});
 
+  // Of a saved plan, whose replicas it keeps while arrivals are as planned, and to whose envelope it compares them as
+  // they come. REQUIRES: the plan can estimate.
+  ReplanTuner(const TuningPlan& plan, std::span<const StageEdges> edges, const ReplanOptions& options);
+
   bool arrive(TimePoint now) override;
   bool tick(TimePoint now) override;
   const std::vector<uint32_t>& replicas() const override { return replicas_; }
@@ -53,6 +64,10 @@ class ReplanTuner final : public ReplicaTuner {
 
  private:
   bool replan(TimePoint now);
+  bool rise_to(const ArrivalWatch::Surge& surge, TimePoint now);
+  bool go_to_plan(TimePoint now);
+  // Those of the last window alone.
+  void forget_arrivals(TimePoint now);
   bool feasible(Estimator& estimator, const Configuration& configuration);
   uint64_t missed(Estimator& estimator, const Configuration& configuration);
   bool exhausted() const { return replayed_ >= replayed_most_; }
@@ -73,6 +88,9 @@ class ReplanTuner final : public ReplicaTuner {
   TimePoint replanned_;
   TimePoint changed_;
   bool began_ = false;  // tick() was called
+  TimePoint begin_;
+  std::optional<ArrivalWatch> watch_;  // nullopt: the plan's arrivals are not known
+  std::vector<uint32_t> planned_replicas_;
 };
 
 }  // namespace foliot

@@ -1,0 +1,33 @@
+// A plan that holds on other arrivals with a chosen confidence.
+//
+// A plan meets its goal on its trace barely, and on the next trace of the same process three times of four. So it gets
+// more replicas until it meets the goal on that share of traces that are drawn from its own. Each is drawn twice, of
+// the trace and of what was drawn: the trace itself is one draw of the process, as the next one will be, and both
+// differ from what is usual. What is drawn are blocks of successive gaps with their visits, so that bursts stay whole.
+//
+// Pure functions; one seed gives the same plan.
+#ifndef FOLIOT_PLANNING_PIPELINES_CONFIDENT_PLAN_H_
+#define FOLIOT_PLANNING_PIPELINES_CONFIDENT_PLAN_H_
+
+#include <cstdint>
+
+#include "foundation/base/random.h"
+#include "foundation/base/status.h"
+#include "planning/pipelines/planner.h"
+
+namespace foliot {
+
+// As long as `trace`, of blocks of its queries. REQUIRES: a trace that has a rate.
+QueryTrace redraw(const QueryTrace& trace, Random& random);
+
+// `plan` with as many more replicas as it needs. `confidence`: the share of kConfidenceTraces traces on which the goal
+// is met. REQUIRES: it is for this trace, which has a rate. Errors: kInvalidArgument where kPlannedReplicasMax of a
+// stage are not enough.
+Result<PipelinePlan> with_confidence(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
+                                     PipelinePlan plan, double confidence, uint64_t seed = 1);
+
+inline constexpr uint32_t kConfidenceTraces = 40;
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLANNING_PIPELINES_CONFIDENT_PLAN_H_

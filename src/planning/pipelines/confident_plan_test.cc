@@ -1,0 +1,66 @@
+#include "planning/pipelines/confident_plan.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "foundation/base/test_seed.h"
+#include "foundation/base/test_time.h"
+#include "planning/pipelines/test_pipeline.h"
+
+namespace foliot {
+namespace {
+
+PlannedPipeline two_stages() {
+  return chain({{linear_kind("cpu", 1, ms(2), ms(6), 4)}, {linear_kind("cpu", 1, ms(4), ms(9), 4)}});
+}
+
+TEST(ConfidentPlanTest, ATraceIsRedrawnAsLongAndWithTheSameGaps) {
+  const PlannedPipeline pipeline = two_stages();
+  const QueryTrace trace = QueryTrace::draw(pipeline, gamma_arrivals(100, 2, Duration::seconds(60), 1), 1);
+  Random random(2);
+  const QueryTrace drawn = redraw(trace, random);
+  EXPECT_NEAR(drawn.rate(), trace.rate(), 0.2 * trace.rate());
+  EXPECT_LE(drawn.length(), trace.length());
+  EXPECT_EQ(drawn.visits.size(), drawn.size());
+  EXPECT_NE(drawn.arrivals_ns, trace.arrivals_ns);
+}
+
+// 40 plans of 20 s each, judged on fresh traces: 96 of 100 hold, 73 without a confidence. Of 40, 33 are three standard
+// deviations less.
+TEST(ConfidentPlanTest, HoldsOnFreshArrivals) {
+  const uint64_t seed = fresh_seed();
+  const PlannedPipeline pipeline = two_stages();
+  const LatencyGoal goal{ms(100)};
+  int held = 0;
+  double dollars = 0;
+  double dollars_without = 0;
+  constexpr int kPlans = 40;
+  for (uint64_t i = 0; i < kPlans; ++i) {
+    const auto draw = [&](uint64_t number) {
+      return QueryTrace::draw(pipeline, gamma_arrivals(150, 1, Duration::seconds(20), number), number);
+    };
+    const QueryTrace trace = draw(seed + i);
+    const auto plan = plan_pipeline(pipeline, trace, goal);
+    ASSERT_TRUE(plan.ok());
+    const auto confident = with_confidence(pipeline, trace, goal, *plan, 0.95);
+    ASSERT_TRUE(confident.ok());
+    const QueryTrace fresh = draw(seed + kPlans + i);
+    held += Estimator(pipeline, fresh, goal).feasible(confident->configuration) ? 1 : 0;
+    dollars += confident->cost;
+    dollars_without += plan->cost;
+  }
+  fmt::print("seed {}: {} of {} hold, at {:.3f} times the cost\n", seed, held, kPlans, dollars / dollars_without);
+  EXPECT_GE(held, 33) << "seed " << seed;
+  EXPECT_LE(dollars, 1.3 * dollars_without) << "seed " << seed;
+}
+
+TEST(ConfidentPlanTest, NoConfidenceChangesNothing) {
+  const PlannedPipeline pipeline = two_stages();
+  const QueryTrace trace = QueryTrace::draw(pipeline, gamma_arrivals(100, 1, Duration::seconds(20), 3), 3);
+  const auto plan = plan_pipeline(pipeline, trace, {ms(100)});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(with_confidence(pipeline, trace, {ms(100)}, *plan, 0)->configuration, plan->configuration);
+}
+
+}  // namespace
+}  // namespace foliot
