@@ -1,25 +1,21 @@
 #include "edge/grpc/grpc_message.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/gzip_stream.h>
 
-#include <algorithm>
-#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edge/requests/inflate.h"
 
 namespace foliot {
 namespace {
 
 // gzip begins with 0x1f, which begins no message: there is no wire type 7. zlib begins with 0x78, field 15, which no
 // request has.
-bool is_compressed(grpc::ProtoBufferReader& reader) {
-  const void* data = nullptr;
-  int size = 0;
-  while (reader.Next(&data, &size)) {
-    if (size == 0) continue;
-    const unsigned char first = *static_cast<const unsigned char*>(data);
-    reader.BackUp(size);
-    return first == 0x1f || first == 0x78;
+bool is_compressed(const std::vector<grpc::Slice>& slices) {
+  for (const grpc::Slice& slice : slices) {
+    if (slice.size() > 0) return *slice.begin() == 0x1f || *slice.begin() == 0x78;
   }
   return false;
 }
@@ -27,21 +23,25 @@ bool is_compressed(grpc::ProtoBufferReader& reader) {
 }  // namespace
 
 Status read_grpc_message(grpc::ByteBuffer& bytes, uint64_t bytes_max, google::protobuf::Message& message) {
-  const auto is_no_message = [&] {
-    return Status::invalid_argument(fmt::format("the message is no {}", message.GetDescriptor()->name()));
+  const auto is_no_message = [&](std::string_view why) {
+    return Status::invalid_argument(fmt::format("the message is no {}{}", message.GetDescriptor()->name(), why));
   };
-  grpc::ProtoBufferReader reader(&bytes);
-  if (!reader.status().ok()) return is_no_message();
-  if (!is_compressed(reader)) return message.ParseFromZeroCopyStream(&reader) ? Status() : is_no_message();
-  google::protobuf::io::GzipInputStream inflated(&reader);
-  google::protobuf::io::CodedInputStream coded(&inflated);
-  coded.SetTotalBytesLimit(static_cast<int>(std::min<uint64_t>(bytes_max, std::numeric_limits<int>::max())));
-  if (message.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage()) return Status();
-  if (coded.BytesUntilTotalBytesLimit() <= 0) {
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) return is_no_message("");
+  if (!is_compressed(slices)) {
+    grpc::ProtoBufferReader reader(&bytes);
+    return reader.status().ok() && message.ParseFromZeroCopyStream(&reader) ? Status() : is_no_message("");
+  }
+  std::string compressed;
+  compressed.reserve(bytes.Length());
+  for (const grpc::Slice& slice : slices) compressed.append(slice.begin(), slice.end());
+  const Result<std::string> inflated = inflate_bytes(compressed, bytes_max);
+  if (!inflated.ok() && inflated.status().code() == StatusCode::kResourceExhausted) {
     return Status::resource_exhausted(fmt::format(
         "the message has more than the {} bytes allowed when it is inflated; --body-max raises that", bytes_max));
   }
-  return is_no_message();
+  if (!inflated.ok()) return is_no_message(": " + inflated.status().message());
+  return message.ParseFromString(*inflated) ? Status() : is_no_message("");
 }
 
 }  // namespace foliot

@@ -1,7 +1,7 @@
 // GrpcMessage: a request as gRPC received it, perhaps compressed, and GrpcService, which accepts calls with such
 // requests.
 //
-// It is inflated while it is parsed, up to a limit. gRPC's own inflation is turned off: it has no limit, so that a
+// It is inflated up to a limit. gRPC's own inflation is turned off: it has no limit, so that a
 // message of 1 MB took 1.2 GB, and all calls that wait to be accepted have been inflated.
 //
 // Threading: none; gRPC reads a message on the thread that takes it from the completion queue.

@@ -72,7 +72,10 @@ TEST(GrpcMessageTest, IsInflatedUpToALimit) {
 TEST(GrpcMessageTest, WhatIsNoMessageIsNamed) {
   std::string damaged = compressed(message(5000), GzipOutputStream::GZIP);
   damaged[20] = static_cast<char>(damaged[20] ^ 0x55);
-  for (const std::string& text : {std::string("\x0a\xff"), std::string("\x1f\x8b"), damaged}) {
+  const std::string whole = compressed(message(5000), GzipOutputStream::GZIP);
+  const std::string after = whole + "more";
+  for (const std::string& text :
+       {std::string("\x0a\xff"), std::string("\x1f\x8b"), damaged, whole.substr(0, whole.size() - 1), after}) {
     ModelInferRequest request;
     const Status status = read(text, request);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "edge/http/inflate.h"
+#include "edge/requests/inflate.h"
 
 namespace foliot {
 namespace {

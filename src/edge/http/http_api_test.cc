@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edge/frontend/test_server.h"
-#include "edge/http/inflate.h"
+#include "edge/requests/inflate.h"
 
 namespace foliot {
 namespace {

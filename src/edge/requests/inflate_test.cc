@@ -1,4 +1,4 @@
-#include "edge/http/inflate.h"
+#include "edge/requests/inflate.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,6 +1,6 @@
 // Inflating request bodies.
-#ifndef FOLIOT_EDGE_HTTP_INFLATE_H_
-#define FOLIOT_EDGE_HTTP_INFLATE_H_
+#ifndef FOLIOT_EDGE_REQUESTS_INFLATE_H_
+#define FOLIOT_EDGE_REQUESTS_INFLATE_H_
 
 #include <cstdint>
 #include <string>
@@ -16,4 +16,4 @@ Result<std::string> inflate_bytes(std::string_view compressed, uint64_t bytes_ma
 
 }  // namespace foliot
 
-#endif  // FOLIOT_EDGE_HTTP_INFLATE_H_
+#endif  // FOLIOT_EDGE_REQUESTS_INFLATE_H_

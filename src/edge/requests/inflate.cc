@@ -1,4 +1,4 @@
-#include "edge/http/inflate.h"
+#include "edge/requests/inflate.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
