@@ -93,7 +93,7 @@ class DeviceTiming {
   // Of what the measured quantiles exceed the medians by, this part counts.
   double trust_ = 1;
   TimePoint last_outcome_;
-  TimePoint last_end_;  // of an EXEC
+  TimePoint last_end_;    // of an EXEC
   TimePoint forgotten_;   // last
   Duration believed_;     // after the last outcome
   TimePoint next_doubt_;  // not before

@@ -137,8 +137,8 @@ class RollingDurationModel final : public DurationModel {
     // Of LOAD, and then of `exec`: each of these within reach of its smaller size, and, if it
     // was not measured, of its wider width.
     std::vector<Duration> estimates;
-    std::vector<Duration> seed_exec;  // [bucket * sizes.size() + batch_index], on all lanes
-    std::vector<uint32_t> turns;      // [width_index * buckets + bucket]: EXECs that were measured
+    std::vector<Duration> seed_exec;                 // [bucket * sizes.size() + batch_index], on all lanes
+    std::vector<uint32_t> turns;                     // [width_index * buckets + bucket]: EXECs that were measured
     std::vector<RollingProfile::Outliers> outliers;  // likewise
     // In `exec`, of the smallest size.
     size_t position(uint32_t width_index, BucketId bucket) const {

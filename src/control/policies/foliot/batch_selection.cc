@@ -203,7 +203,8 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
   overloaded_ = true;
   kept_.clear();
   const auto denser = [&](uint32_t a, uint32_t b) {
-    return std::tuple(batches_[a].keeps_share, batches_[a].density, a) > std::tuple(batches_[b].keeps_share, batches_[b].density, b);
+    return std::tuple(batches_[a].keeps_share, batches_[a].density, a) >
+           std::tuple(batches_[b].keeps_share, batches_[b].density, b);
   };
   Duration total;
   for (uint32_t i = 0; i < batches_.size(); ++i) {

@@ -59,11 +59,11 @@ class DeviceShares {
     KindId kind;
     bool has_work = false;
     uint64_t requests = 0;
-    double others = 0;    // weights of the other models with work left, on average when its requests come
-    bool over = false;    // since it has, a request has asked for too much
+    double others = 0;          // weights of the other models with work left, on average when its requests come
+    bool over = false;          // since it has, a request has asked for too much
     double end_of_twice = 0;    // as `end`, of requests of twice the time
     double twice_too_much = 0;  // as `too_much`, of these
-    double too_much = 0;  // the part of its last requests that asked for too much
+    double too_much = 0;        // the part of its last requests that asked for too much
   };
   void advance(Kind& kind, TimePoint now);
   void drop_work(Kind& kind, Model& model);
