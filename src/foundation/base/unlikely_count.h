@@ -1,7 +1,7 @@
 // UnlikelyCount: how many of some trials are more than chance, where each succeeds with some probability.
 //
-// It tells values that are rare but usual from a change: of sixteen values that exceed a bound once in ten times seven
-// or more do so once in 2,000 times, and of those that exceed it once in 500 times, two do.
+// It distinguishes values that are rare but usual from a change: of sixteen values that exceed a bound once in ten
+// times seven or more do so once in 2,000 times, and of those that exceed it once in 500 times, two do.
 #ifndef FOLIOT_FOUNDATION_BASE_UNLIKELY_COUNT_H_
 #define FOLIOT_FOUNDATION_BASE_UNLIKELY_COUNT_H_
 
