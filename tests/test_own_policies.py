@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import tritonclient.http as http_client
 
+from foliot_tools.cluster import Cluster
 from foliot_tools.server import ROOT, foliot_binary
 from foliot_tools.waiting import eventually
 from test_applications import OPTIONS, give, parameters_of, rows_of, write_classifier
+from test_cluster_applications import add_frontend, chosen, observe
 
 EXAMPLE = ROOT / "examples/policies/policy.py"
 IN_FORCE = 'foliot_application_policy_in_force{application="digits"}'
@@ -169,6 +171,39 @@ class Policy:
     given = parameters_of(calls.client.infer("digits", [calls.tensor]))
     assert (given["models"], given["confidence"]) == ("wrong,right", 0.5)
     assert calls.client.infer("digits", [calls.tensor]).as_numpy("label").tolist() == [2]
+
+
+def test_a_front_end_runs_policies_over_the_models_of_workers(repository, tmp_path):
+    applications = tmp_path / "applications"
+    applications.mkdir()
+    code = """
+class Policy:
+    def init(self, models): return [0]
+    def select(self, state): return "right" if state[0] else "wrong"
+    def observe(self, state, weights, losses): return [1]
+"""
+    write_policy(applications, code)
+    options = {"applications": applications, "state": tmp_path / "learned", "watch": "100ms"}
+    with Cluster(tmp_path, repository, workers=1, frontends=0) as cluster:
+        frontend = add_frontend(cluster, "first", **options)
+        observe(frontend, chosen(frontend), 1)
+        eventually(lambda: chosen(frontend)["models"] == "right")
+        frontend.stop()
+        frontend = add_frontend(cluster, "second", **options)
+        eventually(lambda: chosen(frontend)["models"] == "right")
+        write_policy(applications, code + "# begins anew\n")
+        eventually(lambda: chosen(frontend)["models"] == "wrong")
+
+
+def test_large_numbers_are_shares_too(serve, repository):
+    write_policy(repository, """
+class Policy:
+    def init(self, models): return []
+    def select(self, state): return [1e308, 1e308]
+    def observe(self, state, weights, losses): return state
+""")
+    server, _ = start(serve, repository)
+    assert server.metrics()['foliot_application_weight{application="digits",model="right"}'] == 0.5
 
 
 def test_replay_says_what_is_wrong_with_a_policy(serve, repository, tmp_path):

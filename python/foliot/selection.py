@@ -26,6 +26,16 @@ def description_of(models):
         batch_size_max=1)
 
 
+def numbers_of(given):
+    """None: it is no array of numbers."""
+    import numpy as np
+
+    try:
+        return np.asarray(given, np.float64)
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
 def weights_of(given, names, method):
     """What select() or combine() returned, by the position of its model. Raises ValueError."""
     import numpy as np
@@ -37,19 +47,21 @@ def weights_of(given, names, method):
         if unknown:
             raise ValueError(f"{method} returned the unknown model {unknown[0]!r}; the application has {', '.join(names)}")
         given = [given.get(name, 0) for name in names]
-    weights = np.asarray(given, np.float64)
-    if weights.shape != (len(names),):
-        raise ValueError(f"{method} returned numbers of the shape {list(weights.shape)}, not {[len(names)]}: one for each model")
+    weights = numbers_of(given)
+    if weights is None or weights.shape != (len(names),):
+        raise ValueError(f"{method} returned {given!r:.99}; it must be a list of {len(names)} numbers, one for each model, "
+                         "a dict {model: number}, or a model's name")
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError(f"{method} returned {weights.tolist()}; they must be numbers from 0 on, and one above")
+    weights = weights / weights.max()  # the sum of large numbers may be none
     return weights / weights.sum()
 
 
 def state_of(given, method):
     import numpy as np
 
-    state = np.asarray(given, np.float64)
-    if state.ndim != 1 or len(state) > STATE_MAX or not np.isfinite(state).all():
+    state = numbers_of(given)
+    if state is None or state.ndim != 1 or len(state) > STATE_MAX or not np.isfinite(state).all():
         raise ValueError(f"{method} returned a state that is no list of at most {STATE_MAX} finite numbers")
     return state
 

@@ -44,7 +44,7 @@ void PolicyRunner::run() {
     }
     const TimePoint began = monotonic_now();
     const Status ended = serve(policy->options());
-    if (ended.ok()) {
+    if (ended.ok() || stopping_) {
       delay = kWaitMin;
       continue;
     }
@@ -80,8 +80,9 @@ Status PolicyRunner::serve(const OwnPolicyOptions& options) {
       asked_ = 0;
       if (std::exchange(failed_before_, false)) reports_.on_line(fmt::format("{} selects again", name));
     }
-    work = application_->take_own_work(PolicyProcess::kFeedbackMax);
+    // Before more is taken, which would be lost with a process that has ended.
     FOLIOT_RETURN_IF_ERROR((*process)->listen(work ? Duration() : kInterval));
+    work = application_->take_own_work(PolicyProcess::kFeedbackMax);
   }
   return Status();
 }

@@ -118,7 +118,11 @@ Result<NamedPolicy> read_own_policy(const toml::table& table, TomlReader& reader
   reader.leave("fallback");
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   StreamHash hash;
-  if (const Status read = hash.update_from(options.file); !read.ok()) {
+  std::error_code ignored;  // a pipe or a device would be read for ever
+  const Status read = fs::is_regular_file(options.file, ignored)
+                          ? hash.update_from(options.file)
+                          : Status::not_found("it is not there, or no regular file");
+  if (!read.ok()) {
     return Status::invalid_argument(fmt::format("{}: the policy '{}' cannot be read: {}; put the file beside {}", file,
                                                 name, read.message(), kApplicationFile));
   }

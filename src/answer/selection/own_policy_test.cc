@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -73,6 +74,10 @@ TEST_F(OwnPolicyTest, IsReadWithItsFallback) {
 
 TEST_F(OwnPolicyTest, WhatCannotBeServedSaysWhy) {
   EXPECT_THAT(read("policy = 'gone.py'").status.message(), HasSubstr("the policy 'gone.py' cannot be read"));
+  // To open it would wait for a writer.
+  std::filesystem::remove(folder_ / "pipe.py");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.py").c_str(), 0600), 0);
+  EXPECT_THAT(read("policy = 'pipe.py'").status.message(), HasSubstr("the policy 'pipe.py' cannot be read"));
   EXPECT_THAT(read("policy = { name = 'policy.py', fallback = 'exp4' }").status.message(),
               HasSubstr("must be compiled in and ask one model for a call"));
   EXPECT_THAT(read("policy = { name = 'policy.py', fallback = 'policy.py' }").status.message(),

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -252,9 +254,6 @@ Status run_plan(const PlanFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const Loaded loaded, load(flags));
   auto planned = plan_monotonely(loaded.pipeline, loaded.trace, loaded.goal);
   if (planned.ok() && flags.confidence > 0) {
-    if (loaded.trace.rate() <= 0) {
-      return Status::invalid_argument("--confidence: the trace has queries at one instant only: give a longer one");
-    }
     planned = with_confidence(loaded.pipeline, loaded.trace, loaded.goal, *planned, flags.confidence);
   }
   if (!planned.ok()) return planned.status().with_context(flags.pipeline.string());
@@ -273,6 +272,16 @@ Status run_plan(const PlanFlags& flags) {
   if (!flags.apply.empty()) FOLIOT_RETURN_IF_ERROR(apply(flags, loaded, planned->configuration));
   if (!flags.save.empty()) FOLIOT_RETURN_IF_ERROR(save(flags, loaded, planned->configuration));
   return flags.output.empty() ? Status() : draw(flags, loaded);
+}
+
+// CLI::Range() lets NaN pass.
+CLI::Validator number_range(double least, double most) {
+  return CLI::Range(least, most) & CLI::Validator(
+                                       [](const std::string& text) {
+                                         return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is no number"
+                                                                                               : "";
+                                       },
+                                       "");
 }
 
 }  // namespace
@@ -294,15 +303,15 @@ void add_plan_command(CLI::App& app, int& exit_code) {
       command.add_option("--profiles", flags->profiles, "Durations of the stages")->type_name("FILE");
   add_duration_flag(command, "slo", flags->slo, "From a query's arrival to its answer", "default_slo of the pipeline");
   command.add_option("--attainment", flags->attainment, "Share of the queries within the SLO")
-      ->check(CLI::Range(0.5, 1.0))
+      ->check(number_range(0.5, 1.0))
       ->capture_default_str();
   command
       .add_option("--confidence", flags->confidence,
                   "Share of other traces of the same arrivals on which the plan is to hold; 0: it is made for this one")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_range(0.0, 1.0))
       ->capture_default_str();
   command.add_option("--quantile", flags->quantile, "Of durations that depend on the input, which to plan for")
-      ->check(CLI::Range(0.01, 1.0))
+      ->check(number_range(0.01, 1.0))
       ->capture_default_str();
   command.add_option("--output", flags->output, "Draw the cost over the SLO, as SVG")->type_name("FILE");
   command

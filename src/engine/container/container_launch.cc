@@ -116,7 +116,7 @@ Result<path> find_program(const std::string& name) {
     folders.remove_prefix(std::min(end + 1, folders.size()));
   }
   return Status::not_found(
-      fmt::format("the interpreter {} is not in PATH; set python in [container] to one that is, "
+      fmt::format("the interpreter {} is not in PATH; set `python` to one that is, "
                   "or to an absolute path",
                   in_quotes(name)));
 }

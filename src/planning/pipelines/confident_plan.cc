@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <optional>
 #include <vector>
+
+#include "foundation/base/units.h"
 
 namespace foliot {
 namespace {
@@ -20,18 +21,20 @@ uint64_t missed(std::deque<Estimator>& estimators, const Configuration& configur
   return all;
 }
 
-// One replica more, where it leaves the fewest queries late. nullopt: no stage may have more.
-std::optional<Configuration> extended(std::deque<Estimator>& estimators, const Configuration& from) {
-  std::optional<Configuration> best;
-  uint64_t fewest = 0;
+// One replica more, where it leaves the fewest queries late; where one alone changes nothing, everywhere.
+Configuration extended(std::deque<Estimator>& estimators, const Configuration& from) {
+  Configuration best = from;
+  uint64_t fewest = missed(estimators, from);
   for (size_t i = 0; i < from.stages.size(); ++i) {
     Configuration more = from;
-    if (++more.stages[i].replicas > kPlannedReplicasMax) continue;
+    ++more.stages[i].replicas;
     const uint64_t late = missed(estimators, more);
-    if (best && late >= fewest) continue;
+    if (late >= fewest) continue;
     best = more;
     fewest = late;
   }
+  if (best != from) return best;
+  for (StageConfiguration& stage : best.stages) ++stage.replicas;
   return best;
 }
 
@@ -61,30 +64,34 @@ QueryTrace redraw(const QueryTrace& trace, Random& random) {
 
 Result<PipelinePlan> with_confidence(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
                                      PipelinePlan plan, double confidence, uint64_t seed) {
+  if (trace.size() <= kBlocksLeast || trace.rate() <= 0) {
+    return Status::invalid_argument(fmt::format(
+        "the trace has {} queries in {}, of which no others can be drawn for a confidence: give one of more than {} "
+        "queries at different instants",
+        trace.size(), format_duration(trace.length()), kBlocksLeast));
+  }
   Random random(seed);
   std::deque<QueryTrace> traces;
   std::deque<Estimator> estimators;
   while (traces.size() < kConfidenceTraces) {
     QueryTrace once = redraw(trace, random);
     if (once.rate() <= 0) continue;
-    QueryTrace twice = redraw(once, random);
-    if (twice.size() == 0) continue;
-    estimators.emplace_back(pipeline, traces.emplace_back(std::move(twice)), goal);
+    estimators.emplace_back(pipeline, traces.emplace_back(redraw(once, random)), goal);
   }
   const auto needed = static_cast<int64_t>(std::ceil(confidence * kConfidenceTraces));
-  const auto holds = [&] {
-    return std::ranges::count_if(estimators, [&](Estimator& each) { return each.feasible(plan.configuration); });
+  const auto holds = [&](const Configuration& configuration) {
+    return std::ranges::count_if(estimators, [&](Estimator& each) { return each.feasible(configuration); }) >= needed;
   };
-  while (holds() < needed) {
-    const std::optional<Configuration> more = extended(estimators, plan.configuration);
-    if (!more) {
-      return Status::invalid_argument(fmt::format(
-          "no plan of at most {} replicas a stage meets the goal with the confidence {:g}: take a longer SLO, a "
-          "lower attainment or a lower confidence",
-          kPlannedReplicasMax, confidence));
-    }
-    plan.configuration = *more;
+  Configuration most = plan.configuration;
+  for (StageConfiguration& stage : most.stages) stage.replicas = kPlannedReplicasMax;
+  if (!holds(most)) {
+    return Status::invalid_argument(fmt::format(
+        "no number of replicas meets the goal with the confidence {:g}: take a longer SLO, a lower attainment or a "
+        "lower confidence",
+        confidence));
   }
+  while (!holds(plan.configuration)) plan.configuration = extended(estimators, plan.configuration);
+  FOLIOT_RETURN_IF_ERROR(check_devices(pipeline, plan.configuration));
   plan.estimate = Estimator(pipeline, trace, goal).estimate(plan.configuration);
   plan.cost = cost(pipeline, plan.configuration);
   return plan;

@@ -21,8 +21,9 @@ namespace foliot {
 QueryTrace redraw(const QueryTrace& trace, Random& random);
 
 // `plan` with as many more replicas as it needs. `confidence`: the share of kConfidenceTraces traces on which the goal
-// is met. REQUIRES: it is for this trace, which has a rate. Errors: kInvalidArgument where kPlannedReplicasMax of a
-// stage are not enough.
+// is met. REQUIRES: it is for this trace. Errors: kInvalidArgument where kPlannedReplicasMax of each stage are not
+// enough, it takes more devices than there are, or the trace has too few queries to draw others from, or all at one
+// instant.
 Result<PipelinePlan> with_confidence(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
                                      PipelinePlan plan, double confidence, uint64_t seed = 1);
 

@@ -62,5 +62,37 @@ TEST(ConfidentPlanTest, NoConfidenceChangesNothing) {
   EXPECT_EQ(with_confidence(pipeline, trace, {ms(100)}, *plan, 0)->configuration, plan->configuration);
 }
 
+TEST(ConfidentPlanTest, RefusesAGoalThatNoReplicasMeet) {
+  const PlannedPipeline pipeline = two_stages();
+  const QueryTrace trace = QueryTrace::draw(pipeline, gamma_arrivals(100, 1, Duration::seconds(1), 3), 3);
+  const auto plan = plan_pipeline(pipeline, trace, {ms(100)});
+  ASSERT_TRUE(plan.ok());
+  const Status refused = with_confidence(pipeline, trace, {ms(1)}, *plan, 0.95).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.message();
+}
+
+TEST(ConfidentPlanTest, RefusesToTakeMoreDevicesThanThereAre) {
+  PlannedPipeline pipeline = two_stages();
+  const QueryTrace trace = QueryTrace::draw(pipeline, gamma_arrivals(150, 1, Duration::seconds(20), 1), 1);
+  const auto plan = plan_pipeline(pipeline, trace, {ms(100)});
+  ASSERT_TRUE(plan.ok());
+  uint32_t devices = 0;
+  for (const StageConfiguration& stage : plan->configuration.stages) devices += stage.replicas;
+  ASSERT_GT(with_confidence(pipeline, trace, {ms(100)}, *plan, 1)->cost, plan->cost);
+  pipeline.devices = {{"cpu", devices}};
+  EXPECT_EQ(with_confidence(pipeline, trace, {ms(100)}, *plan, 1).status().code(), StatusCode::kInvalidArgument);
+}
+
+// Of one gap no trace with a rate is drawn.
+TEST(ConfidentPlanTest, RefusesATraceOfWhichNoOthersCanBeDrawn) {
+  const PlannedPipeline pipeline = two_stages();
+  for (const std::vector<Duration>& arrivals : {std::vector<Duration>{ms(0), ms(1)}, std::vector<Duration>(30)}) {
+    const QueryTrace trace = QueryTrace::draw(pipeline, arrivals, 1);
+    const auto plan = plan_pipeline(pipeline, trace, {ms(100)});
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(with_confidence(pipeline, trace, {ms(100)}, *plan, 0.95).status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace foliot

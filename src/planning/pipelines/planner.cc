@@ -337,6 +337,15 @@ void raise_price(PlannedPipeline& pipeline, const std::string& kind, double by) 
 
 }  // namespace
 
+Status check_devices(const PlannedPipeline& pipeline, const Configuration& configuration) {
+  const std::optional<Excess> excess = find_excess(pipeline, configuration);
+  if (!excess) return Status();
+  return Status::invalid_argument(
+      fmt::format("no plan was found for '{}' with {} devices of kind '{}'; {} would do: raise the SLO, measure the "
+                  "stages on another kind, or add devices",
+                  pipeline.name, excess->devices, excess->kind, excess->wanted));
+}
+
 // A kind that is short costs more in the next round, until the plan takes no more of it than there is.
 Result<PipelinePlan> plan_monotonely(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
                                      const PlannerOptions& options) {
@@ -361,15 +370,9 @@ Result<PipelinePlan> plan_monotonely(const PlannedPipeline& pipeline, const Quer
     FOLIOT_RETURN_IF_ERROR(next.status());
     plan = std::move(next);
   }
-  const std::optional<Excess> excess = find_excess(pipeline, plan->configuration);
-  if (!excess) {
-    plan->cost = cost(pipeline, plan->configuration);
-    return plan;
-  }
-  return Status::invalid_argument(
-      fmt::format("no plan was found for '{}' with {} devices of kind '{}'; {} would do: raise the SLO, measure the "
-                  "stages on another kind, or add devices",
-                  pipeline.name, excess->devices, excess->kind, excess->wanted));
+  FOLIOT_RETURN_IF_ERROR(check_devices(pipeline, plan->configuration));
+  plan->cost = cost(pipeline, plan->configuration);
+  return plan;
 }
 
 }  // namespace foliot

@@ -57,6 +57,8 @@ Result<PipelinePlan> plan_pipeline(const PlannedPipeline& pipeline, const QueryT
 // devices that there are, naming their kind.
 Result<PipelinePlan> plan_monotonely(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
                                      const PlannerOptions& options = {});
+// Errors: kInvalidArgument: it takes more devices of a kind than there are.
+Status check_devices(const PlannedPipeline& pipeline, const Configuration& configuration);
 // The SLOs of that series below `below`, ascending: each a tenth above the one before.
 std::vector<Duration> tighter_slos(Duration service_time, Duration below);
 
