@@ -98,7 +98,7 @@ class OneProcess:
 
     def __init__(self, folder, stack, **options):
         admin_port = free_ports(1)[0]
-        self._server = stack.enter_context(Server(folder / "models", folder / "log", page_cache="64MiB", prefix=self.PREFIX,
+        self._server = stack.enter_context(Server(folder / "models", folder / "log", page_cache="128MiB", prefix=self.PREFIX,
                                                   page_size="256KiB", request_timeout="5s", cache=folder / "cache",
                                                   admin_port=admin_port, bodies_max="256MiB", **options))
         self.http = self._server.http

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edge/frontend/test_server.h"
+#include "edge/http/http_server.h"
 #include "edge/requests/inflate.h"
 
 namespace foliot {
@@ -537,6 +538,43 @@ TEST(HttpServerTest, BoundsTheMemoryOfAllBodies) {
     EXPECT_EQ(small.ask("POST", "/v2/models/doubling/infer", kDoubling).status, 200u)
         << "the memory was not given back";
   }
+}
+
+// What has come of a long body is moved once, when it is 1 MiB, into room for the longest: its bytes then stay where
+// they are. Only what has come counts, so that two such bodies fit at once.
+TEST(HttpServerTest, ALongChunkedBodyDoesNotMove) {
+  class Recorder final : public HttpHandler {
+   public:
+    void handle(HttpExchange& exchange) override {
+      capacity = exchange.body().capacity();
+      exchange.respond({.body = {std::to_string(exchange.body().size())}});
+    }
+    size_t capacity = 0;  // read after the answer
+  } handler;
+  constexpr size_t kPiece = 1 << 20;
+  HttpServer server({.thread_name = "test",
+                     .address = "127.0.0.1",
+                     .body_bytes_max = 16 * kPiece,
+                     .bodies_bytes_max = 24 * kPiece,
+                     .header_bytes_max = 4096,
+                     .connections_max = 4,
+                     .idle_timeout = Duration::seconds(60),
+                     .request_timeout = Duration::seconds(60)},
+                    handler, steady_now);
+  ASSERT_TRUE(server.start().ok());
+  const std::string piece = fmt::format("{:x}\r\n{}\r\n", kPiece, std::string(kPiece, ' '));
+  Client first(server.port());
+  Client second(server.port());
+  for (Client* client : {&first, &second}) {
+    client->send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 5; ++i) client->send(piece);
+  }
+  for (Client* client : {&first, &second}) {
+    client->send("0\r\n\r\n");
+    EXPECT_EQ(client->read().body, std::to_string(5 * kPiece));
+    EXPECT_GE(handler.capacity, 16 * kPiece);
+  }
+  server.stop();
 }
 
 // ---- Compressed answers

@@ -400,7 +400,11 @@ void HttpServer::Session::read_known_body() {
 
 void HttpServer::Session::read_chunked_body() {
   if (parser_->is_done()) return on_body();
-  if (!hold_body(body().capacity())) return refuse_body();
+  // Room for the longest body once, as for one of known length: to double it again and again would move many MiB on the
+  // thread that answers. Memory is given to what has come alone, and that is what counts then.
+  const bool is_long = body().size() >= kReadBytesMax;
+  if (is_long) body().reserve(body_bytes_max_ + kBodyPadding);
+  if (!hold_body(is_long ? body().size() : body().capacity())) return refuse_body();
   http::async_read_some(stream_, buffer_, *parser_, [self = shared_from_this()](error_code error, size_t) {
     if (error) return self->fail(error);
     self->read_chunked_body();

@@ -655,6 +655,42 @@ TEST(FoliotPolicyTest, EvictsASpareCopyFirst) {
   EXPECT_EQ(unloads[0].model, twice);
 }
 
+// Fifty requests without a deadline would hold the only page for longer than the other model's requests can wait; one
+// would not, nor fifty once the other model is not asked for any more. None waits for ever.
+TEST(FoliotPolicyTest, WhatWaitsWithoutADeadlineEvictsNothingThatWouldMissOne) {
+  struct Case {
+    int requests;
+    double pause;
+    size_t unloads;
+  };
+  for (const Case& each : {Case{50, 0, 0}, Case{1, 0, 1}, Case{50, 1'000'000, 1}}) {
+    PolicyStage stage = make_stage(1, 1);
+    const ModelId urgent = stage.add_model();
+    const ModelId patient = stage.add_model({});
+    double now = 0;
+    for (; now < 2000; now += 20) {
+      stage.request(urgent, now, now + 40);
+      for (const Action& action : of_type(stage.plan(now), ActionType::kInfer)) {
+        stage.finish(action, now + 2, Duration::milliseconds(2));
+      }
+    }
+    now += each.pause;
+    for (int i = 0; i < each.requests; ++i) stage.request(patient, now, -1);
+    EXPECT_EQ(of_type(stage.plan(now), ActionType::kUnload).size(), each.unloads) << each.requests << " " << each.pause;
+    if (each.unloads > 0) continue;
+    const double asked = now;
+    for (bool evicted = false; !evicted && now < asked + 20'000;) {
+      now += 20;
+      stage.request(urgent, now, now + 40);
+      for (const Action& action : of_type(stage.plan(now), ActionType::kInfer)) {
+        stage.finish(action, now + 2, Duration::milliseconds(2));
+      }
+      evicted = !of_type(stage.plan(now + 3), ActionType::kUnload).empty();
+    }
+    EXPECT_NEAR(now - asked, 10'000, 200);
+  }
+}
+
 TEST(FoliotPolicyTest, RefusesAtOnceWhatCannotBeLoadedInTime) {
   PolicyStage stage = make_stage(1, 1);
   stage.add_model();

@@ -44,6 +44,10 @@ constexpr double kMissProbabilityMin = 0.05;
 constexpr Duration kExpectedAhead = Duration::milliseconds(100);
 // What is expected sooner than this is expected now.
 constexpr double kExpectedSeconds = 1e-3;
+// A request without a deadline that has waited for so long does not wait for others' deadlines any more.
+constexpr Duration kBestEffortPatience = Duration::seconds(10);
+// Of models asked for less often, per second, no deadline is endangered.
+constexpr double kEndangeredRateMin = 0.1;
 constexpr double kSpareCopyFactor = 0.1;
 // What a copy in the pool is worth for a model that only spare devices hold.
 constexpr double kMoveFactor = 0.25;
@@ -191,7 +195,8 @@ bool LoadPlanner::load_best_model(DeviceId device, TimePoint now, Dispatcher& di
     }
     ++wanted;
   }
-  const bool loaded = best != wanted_.end() && load(device, best->model, kAnyValue, now, dispatcher);
+  const bool loaded =
+      best != wanted_.end() && load(device, best->model, victims_of_wanted(device, best->model, now), now, dispatcher);
   if (loaded) note_load_wait(device, now - best->since);
   wanted_.rotate(wanted);
   if (loaded) wanted_.erase(best);
@@ -210,7 +215,7 @@ bool LoadPlanner::load_on_best_device(const WantedLoad& wanted, TimePoint now, D
   std::optional<DeviceId> best = least_busy(wanted, {.room = true, .pool = true}, now);
   if (!best && wanted.factor == 1) best = least_busy(wanted, {.room = true}, now);
   if (!best) best = least_busy(wanted, {.pool = wanted.factor < 1}, now);
-  if (!best || !load(*best, wanted.model, kAnyValue, now, dispatcher)) return false;
+  if (!best || !load(*best, wanted.model, victims_of_wanted(*best, wanted.model, now), now, dispatcher)) return false;
   note_load_wait(*best, now - wanted.since);
   return true;
 }
@@ -266,13 +271,28 @@ bool LoadPlanner::may_load(DeviceId device, ModelId model, TimePoint now) const 
 }
 
 bool LoadPlanner::load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) {
-  return load(device, model, kAnyValue, now, dispatcher);
+  return load(device, model, {kAnyValue, Duration()}, now, dispatcher);
 }
 
-bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max, TimePoint now,
-                       Dispatcher& dispatcher) {
+// A model stays until none of its requests wait. Those with a deadline cannot wait long; the others can.
+LoadPlanner::Victims LoadPlanner::victims_of_wanted(DeviceId device, ModelId id, TimePoint now) const {
+  const ModelState& state = board_.model(id);
+  const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, id);
+  const auto largest = static_cast<uint32_t>(sizes.size()) - 1;
+  Duration stay = board_.cluster().durations().load(device, id);
+  for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+    const RequestQueue& queue = state.queues[bucket];
+    if (queue.with_deadline() > 0) return {kAnyValue, Duration()};
+    if (queue.size() > 0 && now - queue[0].place.arrival >= kBestEffortPatience) return {kAnyValue, Duration()};
+    const auto batches = static_cast<int64_t>((queue.size() + sizes.back() - 1) / sizes.back());
+    stay += board_.answer_time(device, id, BucketId(bucket), largest) * batches;
+  }
+  return {kAnyValue, stay};
+}
+
+bool LoadPlanner::load(DeviceId device, ModelId model, Victims victims, TimePoint now, Dispatcher& dispatcher) {
   const DeviceModel& facts = board_.cluster().device(device);
-  if (!make_room(device, board_.cluster().pages(device, model), victims_value_max, now, dispatcher)) return false;
+  if (!make_room(device, board_.cluster().pages(device, model), victims, now, dispatcher)) return false;
   const Window window{now, facts.load_available(now) + kLoadSlack};
   if (dispatcher.load(device, model, window) != Verdict::kAccepted) return false;
   board_.load_sent(model);
@@ -288,7 +308,7 @@ bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max,
 
 // ---- What goes ----
 
-bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, TimePoint now, Dispatcher& dispatcher) {
+bool LoadPlanner::make_room(DeviceId device, uint32_t pages, Victims victims, TimePoint now, Dispatcher& dispatcher) {
   const DeviceModel& facts = board_.cluster().device(device);
   uint32_t room = facts.free_pages();
   if (room >= pages) return true;
@@ -305,11 +325,11 @@ bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, T
       unseen -= count;
     }
     const std::optional<Evictable> victim = take_least_missed(device, now);
-    if (!victim) continue;
+    if (!victim || endangered(device, ModelId(victim->model), victims.stay, now)) continue;
     const uint32_t freed = board_.cluster().pages(device, ModelId(victim->model));
     room += freed;
     value += victim->value * freed;
-    if (value > value_max) return false;
+    if (value > victims.value_max) return false;
     victims_.push_back(*victim);
   }
   for (const Evictable& victim : victims_) {
@@ -384,6 +404,12 @@ double LoadPlanner::keep_value_at_least(DeviceId device, ModelId id, TimePoint n
 
 double LoadPlanner::miss_probability(DeviceId device, ModelId id) const {
   return miss_probability(slack(device, id), kind(device));
+}
+
+bool LoadPlanner::endangered(DeviceId device, ModelId id, Duration absence, TimePoint now) const {
+  if (absence == Duration() || board_.model(id).holders.size() > 1) return false;
+  const Duration slack = this->slack(device, id);
+  return slack < Duration::max() && slack < absence && demand(id, now) >= kEndangeredRateMin;
 }
 
 Duration LoadPlanner::slack(DeviceId device, ModelId id) const {
@@ -505,8 +531,8 @@ void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
     if (board_.cluster().device(device).loads_outstanding() > 0) continue;
     bool loaded = false;
     while (const std::optional<Prefetch> next = loaded ? std::nullopt : take_prefetch(device, now)) {
-      loaded =
-          board_.absent().contains(next->model.value()) && load(device, next->model, next->value / 2, now, dispatcher);
+      loaded = board_.absent().contains(next->model.value()) &&
+               load(device, next->model, {next->value / 2, Duration()}, now, dispatcher);
     }
     if (loaded || (of_kind(kind(device)).never_loaded.empty() && !copies)) continue;
     if (roomy_.contains(*id) && pool_.contains(device)) fill_free_pages(device, now, dispatcher);
@@ -538,7 +564,7 @@ void LoadPlanner::fill_free_pages(DeviceId device, TimePoint now, Dispatcher& di
   }
   if (!filler) filler = most_queued(device, now);
   if (!filler || board_.cluster().pages(device, ModelId(*filler)) > room) return;
-  load(device, ModelId(*filler), 0, now, dispatcher);
+  load(device, ModelId(*filler), {0, Duration()}, now, dispatcher);
 }
 
 std::optional<uint32_t> LoadPlanner::most_queued(DeviceId device, TimePoint now) const {

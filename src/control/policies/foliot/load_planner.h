@@ -3,7 +3,9 @@
 //
 // Wanted is what has requests and is loaded nowhere; it is worth the requests that
 // one batch could still serve once the LOAD is over, per time of the bus. A model
-// that all its holders are too busy for is worth loading once more. Evicted is
+// that all its holders are too busy for is worth loading once more. What waits without a
+// deadline evicts no model of which a request would miss its deadline meanwhile, but after ten
+// seconds. Evicted is
 // what is the least missed: its rate, times the chance that a request misses its
 // deadline for having to wait for a LOAD, per page. Where LOADs are idle, models
 // that could not be served at all when cold are fetched before they are asked for,
@@ -134,8 +136,16 @@ class LoadPlanner {
   uint32_t served_by_load(DeviceId device, ModelId model, TimePoint now) const;
   // It neither holds nor loads the model, and may load it.
   bool may_load(DeviceId device, ModelId model, TimePoint now) const;
-  bool load(DeviceId device, ModelId model, double victims_value_max, TimePoint now, Dispatcher& dispatcher);
-  bool make_room(DeviceId device, uint32_t pages, double value_max, TimePoint now, Dispatcher& dispatcher);
+  // What may be evicted for a LOAD: worth so much in all, and none that is endangered by a stay of so long.
+  struct Victims {
+    double value_max;
+    Duration stay;
+  };
+  Victims victims_of_wanted(DeviceId device, ModelId model, TimePoint now) const;
+  // A request of the model that has a deadline would miss it if the model were loaded again only after so long.
+  bool endangered(DeviceId device, ModelId model, Duration absence, TimePoint now) const;
+  bool load(DeviceId device, ModelId model, Victims victims, TimePoint now, Dispatcher& dispatcher);
+  bool make_room(DeviceId device, uint32_t pages, Victims victims, TimePoint now, Dispatcher& dispatcher);
 
   // When to look for prefetches again.
   TimePoint next_prefetch_look() const;
