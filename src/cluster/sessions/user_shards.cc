@@ -34,6 +34,7 @@ void UserShards::set_homes(const Homes& homes, TimePoint now) {
   now_ = now;
   if (homes.epoch == view_.epoch()) return;
   view_ = HomeView(homes);
+  named_at_ = now;
   done_from_.clear();
   pulled_.clear();
   announced_to_.clear();
@@ -197,7 +198,9 @@ void UserShards::serve(const CallPtr& call, const OnServed& done) {
   if (!may) return done({HomeOutcome::kStale, {}});
   if (knows(*call)) return execute(call, done);
   pull(call, [this, call, done](bool complete) {
-    if (!complete && call->changes) return done({HomeOutcome::kStale, {}});
+    // Just after homes were named the others may not know it yet, or not be connected.
+    const bool waits = call->changes || now_ < named_at_ + options_.ask_max;
+    if (!complete && waits) return done({HomeOutcome::kStale, {}});
     execute(call, done);
   });
 }

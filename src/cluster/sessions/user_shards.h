@@ -13,7 +13,8 @@
 //      theirs. Handing over begins, digests are compared and changes are made only when all changes of earlier epochs
 //      are on disk, drops among them.
 //   4. Until all others have handed over, a home asks all of them for a user before it answers the first call for it.
-//      If one does not answer, reads are answered from what is there, and changes wait.
+//      If one does not answer, reads are answered from what is there (but for the first Options::ask_max of these
+//      Homes, which others may receive later), and changes wait.
 //
 // Bounded: Options::calls_max calls of this front end's clients, beyond which they are refused (kFull); of other front
 // ends as many each, since theirs are bounded alike. A handing over has one batch under way.
@@ -214,6 +215,7 @@ class UserShards {
   std::map<uint64_t, size_t> changing_;  // changes under way, by the epoch in which they began
 
   // Of this epoch:
+  TimePoint named_at_;
   std::set<std::string> done_from_;                    // that have handed over
   std::set<std::pair<std::string, uint64_t>> pulled_;  // model and user
   TimePoint pass_at_ =

@@ -90,6 +90,30 @@ TEST_F(UserShardsTest, AHomeAsksOnceForAUserUntilTheOthersHaveHandedOver) {
   EXPECT_EQ(peers_.calls[1].kind, HomeCallKind::kPull);
 }
 
+// The other front end has not received the new homes yet: what is here may be an old copy, of a user that was
+// forgotten.
+TEST_F(UserShardsTest, JustAfterHomesWereNamedAReadWaitsForTheOthers) {
+  const ShardCall read{.model = "m", .user = next_own_user(), .deadline = at(10'000)};
+  shards_.call(
+      read, [this](ShardResult result) { answered_ = result.end; }, at(1));
+  ASSERT_EQ(peers_.calls.size(), 1u);
+  shards_.on_reply({.id = peers_.calls[0].id, .outcome = HomeOutcome::kStale}, at(2));
+  EXPECT_EQ(answered_, std::nullopt);
+  shards_.tick(at(20));
+  ASSERT_EQ(peers_.calls.size(), 2u) << "it is asked again";
+  shards_.on_reply({.id = peers_.calls[1].id}, at(21));
+  EXPECT_EQ(answered_, ShardResult::End::kAnswered);
+}
+
+TEST_F(UserShardsTest, LaterAReadIsAnsweredFromWhatIsThere) {
+  const ShardCall read{.model = "m", .user = next_own_user(), .deadline = at(10'000)};
+  shards_.call(
+      read, [this](ShardResult result) { answered_ = result.end; }, at(1500));
+  ASSERT_EQ(peers_.calls.size(), 1u);
+  shards_.on_reply({.id = peers_.calls[0].id, .outcome = HomeOutcome::kStale}, at(1501));
+  EXPECT_EQ(answered_, ShardResult::End::kAnswered);
+}
+
 TEST_F(UserShardsTest, AHomeAsksNoneThatHasHandedOver) {
   shards_.on_call(1, {.id = 1, .epoch = 1, .kind = HomeCallKind::kDone, .caller = "b"}, at(1));
   EXPECT_TRUE(calls(next_own_user()));
