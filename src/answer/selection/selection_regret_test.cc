@@ -106,7 +106,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, SelectionRegretTest, testing::Values("exp3", 
 // Beyond 3 points only by the noise of what is counted, of which four standard deviations are allowed.
 TEST_P(SelectionRegretTest, TheLastQuarterIsWithinThreePointsOfTheBestModel) {
   for (const size_t models : {2, 10, 50, 64}) {
-    const uint64_t calls = std::max<uint64_t>(4000, 500 * models);
+    // After a drift exp4 needs two of its memories, of 1,280 calls for ten models.
+    const uint64_t calls = std::max<uint64_t>(10'000, 500 * models);
     const auto policy = make_for(models, GetParam());
     EXPECT_EQ(policy->caution(), "");
     for (const World world : {World::kRandom, World::kEqual, World::kCorrelated, World::kNoisy, World::kDrifting}) {
