@@ -23,7 +23,7 @@
 
 namespace foliot {
 
-// How processes of policies are started here.
+// PolicyPlace says how processes of policies are started on this machine.
 struct PolicyPlace {
   std::vector<std::string> launcher;  // ContainerOptions::launcher
   std::filesystem::path package;      // that the Python package `foliot` lies in
@@ -33,7 +33,7 @@ struct PolicyPlace {
 class PolicyProcess {
  public:
   static constexpr size_t kFeedbackMax = 64;  // observations of one call
-  // Of a call; python/foliot/selection.py needs some 20 us for an observation.
+  // A call ends by then; python/foliot/selection.py needs some 20 us for an observation.
   static constexpr Duration kTimeout = Duration::seconds(1);
   static constexpr uint64_t kMemoryBytes = uint64_t{1} << 30;
   static constexpr uint64_t kDiskBytes = uint64_t{64} << 20;

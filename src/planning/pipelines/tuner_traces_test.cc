@@ -130,9 +130,10 @@ TEST(TunerTracesTest, ReplanOfAPlanKeepsTheGoalAndChangesNothingAtSteadyLoad) {
           seed, tried.name, shape, most, 100 * row.attainment, row.dollars, row.dollars / needed, row.changes,
           100 * before.attainment, before.dollars, before.changes);
       fmt::print("{}\n", what);
-      // Of 60 such runs 57 keep 0.99; "long", whose batches fall short once queries are late, misses it in three, and
-      // then either of the two may be ahead: of 88 steps and spikes one lost 8 points.
-      EXPECT_GE(row.attainment, std::min(0.985, before.attainment - 0.16)) << what;
+      // The batches of "long" fall short once queries are late: either of the two may be ahead then, by 8 points in one
+      // of 88 steps and spikes.
+      const double behind_most = tried.name == "long" ? 0.16 : 0.01;
+      EXPECT_GE(row.attainment, std::min(0.985, before.attainment - behind_most)) << what;
       attainment += row.attainment;
       attainment_before += before.attainment;
       EXPECT_LE(row.dollars, 2 * needed) << what;
