@@ -208,16 +208,20 @@ void Board::note_arrival(const Request& request, TimePoint now) {
 
 void Board::note_share(const Request& request, TimePoint now) {
   const ModelState& state = model(request.model);
-  if (state.holders.empty()) return;
-  const DeviceId device(*state.holders.next(0));
+  const std::optional<DeviceId> able =
+      state.holders.empty() ? cluster_.first_able(request.model) : std::optional(DeviceId(*state.holders.next(0)));
+  if (!able) return;
+  const DeviceId device = *able;
   const KindId kind = cluster_.device(device).kind();
   const Expected& expected = expected_[request.model.value()];
+  const uint32_t pages = cluster_.device(device).page_count() * cluster_.device_count(kind);
   shares_.on_request(request.model,
                      {.kind = kind,
                       .devices = cluster_.device_count(kind),
                       .weight = state.weight,
                       .device_time = work_of_rows(device, request.model, request.bucket, expected.rows) / expected.rows,
-                      .patience = request.deadline - request.arrival},
+                      .patience = request.deadline - request.arrival,
+                      .memory = static_cast<double>(cluster_.pages(device, request.model)) / std::max(pages, 1U)},
                      now);
 }
 

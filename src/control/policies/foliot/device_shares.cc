@@ -26,6 +26,7 @@ void DeviceShares::on_request(ModelId id, const Demand& demand, TimePoint now) {
     model.end = kind.time;
     if (kind.working == 0) model.end_of_twice = kind.time;  // the others' time stood still, too
     model.weight = demand.weight;
+    model.memory = demand.memory;
     model.kind = demand.kind;
     model.has_work = true;
     model.over = false;
@@ -62,7 +63,9 @@ bool DeviceShares::modest(ModelId id) const {
 }
 
 bool DeviceShares::asks_for_half(ModelId id) const {
-  return id.value() >= models_.size() || models_[id.value()].twice_too_much <= kTwiceTooMuchMax;
+  if (id.value() >= models_.size()) return true;
+  const Model& model = models_[id.value()];
+  return model.twice_too_much <= kTwiceTooMuchMax && model.memory * (model.others + model.weight) <= model.weight;
 }
 
 // Of what ends by then, the rest is faster for it.

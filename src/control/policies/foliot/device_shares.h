@@ -34,13 +34,15 @@ class DeviceShares {
     double weight;
     Duration device_time;  // of one device
     Duration patience;     // of the request: its SLO
+    double memory = 0;     // the part of the kind's pages that the model takes
   };
   // A request of the model has come. REQUIRES: `now` is no earlier than before.
   void on_request(ModelId model, const Demand& demand, TimePoint now);
   // Another model has its id now.
   void forget(ModelId model);
   bool modest(ModelId model) const;
-  // Whether it would be modest even if its requests took twice the time, the others being served as they are.
+  // Whether it would be modest even if its requests took twice the time, the others being served as they are; and its
+  // share of the memory has room for it, without which its share of the time is worth nothing.
   bool asks_for_half(ModelId model) const;
 
  private:
@@ -56,6 +58,7 @@ class DeviceShares {
   struct Model {
     double end = 0;  // of its work, in virtual time
     double weight = 1;
+    double memory = 0;
     KindId kind;
     bool has_work = false;
     uint64_t requests = 0;

@@ -23,6 +23,7 @@ class DeviceSharesTest : public testing::Test {
     double patience_ms;  // its SLO
     double weight = 1;
     KindId kind = kKind;
+    double memory = 0;  // the part of the kind's pages
   };
   // All of them for so long.
   void ask(std::vector<Asks> all, double ms) {
@@ -34,7 +35,8 @@ class DeviceSharesTest : public testing::Test {
                             .devices = devices_,
                             .weight = asks.weight,
                             .device_time = Duration::from_milliseconds(asks.each_ms),
-                            .patience = Duration::from_milliseconds(asks.patience_ms)},
+                            .patience = Duration::from_milliseconds(asks.patience_ms),
+                            .memory = asks.memory},
                            TimePoint() + Duration::from_milliseconds(ms_));
       }
     }
@@ -75,6 +77,14 @@ TEST_F(DeviceSharesTest, AModelThatAsksForMostOfItsShareDoesNotAskForHalf) {
   ask({{kSlow, 95, 250, 500}, {kSmall, 1.1, 1, 30}}, 20'000);
   EXPECT_TRUE(shares_.modest(kSlow));
   EXPECT_FALSE(shares_.asks_for_half(kSlow));
+}
+
+TEST_F(DeviceSharesTest, AModelThatItsShareOfTheMemoryCannotHoldKeepsNoTime) {
+  ask({{kSlow, 50, 250, 500, 1, kKind, 0.6}, {kSmall, 1.1, 1, 30}}, 20'000);
+  EXPECT_FALSE(shares_.asks_for_half(kSlow));
+  EXPECT_TRUE(shares_.modest(kSlow));
+  ask({{kSlow, 50, 250, 500, 1, kKind, 0.4}, {kSmall, 1.1, 1, 30}}, 20'000);
+  EXPECT_TRUE(shares_.asks_for_half(kSlow));
 }
 
 TEST_F(DeviceSharesTest, SharesFollowWeights) {
