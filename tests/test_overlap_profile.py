@@ -14,6 +14,7 @@ import tritonclient.grpc as triton
 
 from foliot_tools import onnx_models
 from foliot_tools.server import foliot_binary
+from foliot_tools.waiting import await_output
 
 # Two threads that are not pinned, so that it runs on any machine.
 DEVICE = ["--threads", "2", "--lanes", "2"]
@@ -29,9 +30,10 @@ def models(tmp_path_factory):
     return folder
 
 
-def profile(repository, *flags):
-    return subprocess.run([foliot_binary(), "profile", str(repository), "--overlap", "wide,deep", *DEVICE, *flags],
-                          capture_output=True, text=True, timeout=120)
+def profile(repository, *flags, error_max=1000.0):
+    """However noisy the machine is."""
+    return subprocess.run([foliot_binary(), "profile", str(repository), "--overlap", "wide,deep", *DEVICE, *flags,
+                           "--error-max", str(error_max)], capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,19 @@ def test_goes_on_after_an_interruption(models, tmp_path):
     again = profile(models, *cache, "--samples", str(measured + 10))
     assert again.returncode == 0, again.stderr
     assert f"going on after {measured} groups" in again.stdout
+
+
+def test_a_noisy_predictor_is_not_kept(models, tmp_path):
+    cache, report = tmp_path / "cache", tmp_path / "report.json"
+    run = profile(models, "--cache", str(cache), "--samples", "20", "--report-json", str(report), error_max=1e-6)
+    assert run.returncode == 1, run.stdout
+    assert "no predictor was kept" in run.stderr and "the machine is noisy" in run.stderr, run.stderr
+    assert not (cache / "overlap/predictor").exists()
+    assert json.loads(report.read_text())["pairs"][0]["groups"] == 20
+    # What was measured is used, where the bound is another one.
+    run = profile(models, "--cache", str(cache), "--samples", "20")
+    assert run.returncode == 0 and "going on after 20 groups" in run.stdout, run.stderr
+    assert (cache / "overlap/predictor").exists()
 
 
 @pytest.mark.parametrize("flags, reason", [
@@ -114,7 +129,7 @@ def answers(server, models, requests):
 
 def test_a_server_runs_what_was_profiled_beside_each_other(profiled, models, serve, tmp_path):
     server = serve(models, scheduler="overlap", threads=2, lanes=2, log=tmp_path / "log")
-    assert "model 'other' was not profiled as it is now" in server.output()
+    await_output(server, "model 'other' was not profiled as it is now")
     assert "'wide' was not profiled" not in server.output()
     answers(server, models, 240)
 
@@ -129,5 +144,6 @@ def test_a_server_says_that_a_predictor_cannot_be_used(models, serve, tmp_path, 
     assert run.returncode == 0, run.stderr
     damage(cache / "overlap/predictor")
     server = serve(models, scheduler="overlap", threads=2, lanes=2, cache=cache)
-    assert reason in server.output() and "models run one at a time" in server.output()
+    await_output(server, "models run one at a time")
+    await_output(server, reason)
     answers(server, models, 30)

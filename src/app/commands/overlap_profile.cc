@@ -239,10 +239,11 @@ Status OverlapProfiler::write_json(const std::vector<PairReport>& reports, const
 Status OverlapProfiler::write_and_report() {
   if (samples_->samples().size() < 10) return Status::invalid_argument("fewer than 10 groups; raise --samples");
   const LearnedOverlap learned = learn(true);
-  FOLIOT_RETURN_IF_ERROR(write_predictor(*storage_, learned.predictor));
   std::vector<PairReport> reports;
+  double spread = 0;
   for (size_t pair = 0; pair < plan_->pairs().size(); ++pair) {
     FOLIOT_ASSIGN_OR_RETURN(PairReport own, report(pair, learned));
+    spread += own.spread / static_cast<double>(plan_->pairs().size());
     reports.push_back(std::move(own));
   }
   bar_.clear();
@@ -253,9 +254,18 @@ Status OverlapProfiler::write_and_report() {
   }
   fmt::print("held out, all: {:.1f} %; with Abacus' features {:.1f} %; by the longest segment alone {:.1f} %\n",
              100 * learned.errors.correction, 100 * learned.errors.abacus, 100 * learned.errors.untrained);
-  fmt::print("{} is what `foliot serve --scheduler overlap --lanes {}` uses\n",
-             (cache_ / kOverlapFolder / kPredictorFileName).string(), place_.lanes);
-  return flags_.report_json.empty() ? Status() : write_json(reports, learned.errors);
+  if (!flags_.report_json.empty()) FOLIOT_RETURN_IF_ERROR(write_json(reports, learned.errors));
+  const std::filesystem::path folder = cache_ / kOverlapFolder;
+  if (const Status fit = check_quality(spread, learned.errors, flags_.error_max); !fit.ok()) {
+    return Status::unavailable(
+        fmt::format("no predictor was kept: {}. The same command goes on from the groups in {}; remove that folder to "
+                    "measure all again, or take what there is with a larger --error-max",
+                    fit.message(), folder.string()));
+  }
+  FOLIOT_RETURN_IF_ERROR(write_predictor(*storage_, learned.predictor));
+  fmt::print("{} is what `foliot serve --scheduler overlap --lanes {}` uses\n", (folder / kPredictorFileName).string(),
+             place_.lanes);
+  return Status();
 }
 
 }  // namespace
@@ -274,8 +284,12 @@ CLI::Option* add_overlap_profile_flags(CLI::App& app, OverlapProfileFlags& flags
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   add_seed_flag(app, flags.seed, "Of the groups that are drawn");
+  app.add_option("--error-max", flags.error_max,
+                 "Keep no predictor whose error on held-out groups, or spread of repeats, is above this share")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_option("--report-json", flags.report_json, "Write what is printed to this file");
-  for (const char* own : {"--devices", "--lanes", "--samples", "--repeats", "--seed", "--report-json"}) {
+  for (const char* own : {"--devices", "--lanes", "--samples", "--repeats", "--seed", "--error-max", "--report-json"}) {
     app.get_option(own)->needs(overlap);
   }
   return overlap;

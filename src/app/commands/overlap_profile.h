@@ -22,6 +22,7 @@ struct OverlapProfileFlags {
   uint32_t samples = 2000;
   uint32_t repeats = 5;
   uint64_t seed = 1;
+  double error_max = 0.15;  // of the held-out error and of the spread of repeats; above it no predictor is kept
   std::filesystem::path report_json;  // empty: none is written
 };
 

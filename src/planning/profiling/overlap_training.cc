@@ -1,5 +1,7 @@
 #include "planning/profiling/overlap_training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -93,6 +95,23 @@ LearnedOverlap learn_overlap(std::vector<ProfiledModel> models, uint32_t lane_co
     errors.abacus = other.error(abacus.held_out);
   }
   return {OverlapPredictor(lane_count, std::move(models), std::move(mlp)), errors, std::move(held_out)};
+}
+
+Status check_quality(double spread, const OverlapErrors& errors, double bound) {
+  if (spread > bound) {
+    return Status::unavailable(fmt::format(
+        "repeats of a group differ by {:.1f} %, more than {:.1f} %: the machine is noisy; measure while nothing else "
+        "runs",
+        100 * spread, 100 * bound));
+  }
+  // The negation is true for what is no number, too.
+  if (!(errors.correction <= bound)) {
+    return Status::unavailable(fmt::format(
+        "the error on held-out groups is {:.1f} %, more than {:.1f} %: groups were too few, or noise in them is not "
+        "seen for want of repeats; raise --samples or --repeats, and measure while nothing else runs",
+        100 * errors.correction, 100 * bound));
+  }
+  return Status();
 }
 
 double gain_of(std::span<const ProfiledModel> models, const OverlapSample& sample) {

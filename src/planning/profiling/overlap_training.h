@@ -14,6 +14,7 @@
 #include "control/controller/mlp.h"
 #include "control/controller/overlap_predictor.h"
 #include "foundation/base/random.h"
+#include "foundation/base/status.h"
 #include "planning/profiling/overlap_sample.h"
 
 namespace foliot {
@@ -46,6 +47,11 @@ struct LearnedOverlap {
 // REQUIRES: at least 10 samples.
 LearnedOverlap learn_overlap(std::vector<ProfiledModel> models, uint32_t lane_count,
                              std::span<const OverlapSample> samples, const OverlapTraining& training, Random& random);
+
+// Whether the predictor may be used: both the mean spread of repeats and the error of groups that it has not seen are
+// at most `bound`, a share of what a group takes. Errors: kUnavailable with the figure, its likely cause and the
+// remedy.
+Status check_quality(double spread, const OverlapErrors& errors, double bound);
 
 // How many times as long parts take one after the other, on all lanes, as together.
 double gain_of(std::span<const ProfiledModel> models, const OverlapSample& sample);

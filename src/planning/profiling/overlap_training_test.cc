@@ -69,6 +69,17 @@ TEST(OverlapTrainingTest, LearnsWhatOneTakesOfAnother) {
   EXPECT_LT(worst, 0.2) << "of samples that it has not seen";
 }
 
+TEST(OverlapTrainingTest, WhatIsNoisyOrWrongIsNotUsed) {
+  const auto said = [](double spread, double error) {
+    return check_quality(spread, {.correction = error}, 0.2).message();
+  };
+  EXPECT_EQ(said(0.2, 0.2), "");
+  EXPECT_NE(said(0.36, 0.1).find("repeats of a group differ by 36.0 %, more than 20.0 %: the machine is noisy"),
+            std::string::npos);
+  EXPECT_NE(said(0.1, 0.36).find("the error on held-out groups is 36.0 %, more than 20.0 %"), std::string::npos);
+  EXPECT_NE(said(0, std::nan("")), "");
+}
+
 TEST(OverlapTrainingTest, GainsAreAgainstAllLanesInTurn) {
   const OverlapSample whole = measure({{0, 0, {}}, {1, 0, {}}});
   // 9 ms in turn; 10 ms and a third of 8 beside each other.
