@@ -16,7 +16,7 @@ from foliot_tools import onnx_models
 from foliot_tools.grpc_protocol import applications_protocol
 from foliot_tools.http_load import HttpLoad
 from foliot_tools.server import ServerFailed, foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 from test_access import new_key
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB"}
@@ -311,7 +311,7 @@ def test_what_cannot_be_served_says_why(serve, repository):
     assert "model 'renamed' has no output 'label'" in reasons["mixed"][1]
     assert "broken/application.toml:2: 'policy' is wrong: unknown policy 'exp5'" in reasons["broken"][1]
     assert reasons["early"] == ("READY", "'absent' is not in the repository")
-    assert "application 'broken' cannot be served" in server.output()
+    await_output(server, "application 'broken' cannot be served")
     with pytest.raises(InferenceServerException, match="model 'mixed' is not ready"):
         infer(http_client, server.http, "mixed", rows_of(2))
     with http_client.InferenceServerClient(server.http) as client:
@@ -344,7 +344,7 @@ def test_an_application_changes_while_it_serves(serve, repository):
         in_force('models = ["wrong", "right"]\npolicy = { name = "static", model = "right" }\n', lambda: models() == "right")
         in_force('models = ["wrong"]\npolicy = "exp5"\n', lambda: "unknown policy 'exp5'" in entry()["reason"])
         assert (models(), entry()["state"]) == ("right", "READY")
-        assert "application.toml as it is now is not taken yet" in server.output()
+        await_output(server, "application.toml as it is now is not taken yet")
         in_force('models = ["also_right"]\npolicy = "static"\n', lambda: models() == "also_right")
         assert entry()["reason"] == ""
     assert {request.outcome for request in load.report.requests} == {"served"}

@@ -11,7 +11,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools.cluster import Cluster, Frontend
 from foliot_tools.redis import Redis
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 from test_applications import STRAGGLING, infer, rows_of, write_application, write_classifier, write_straggler
 
 GREEDY = 'models = ["wrong", "right"]\n[policy]\nname = "epsilon_greedy"\nepsilon = 0\n'
@@ -141,15 +141,15 @@ def test_a_place_to_learn_that_is_not_there_is_named(models, applications, tmp_p
             frontend = Frontend(tmp_path / "refused.log", cluster.address, applications=applications, state=place)
             cluster.frontends.append(frontend)
             assert frontend.process.wait(60) == 1
-            assert why in frontend.output()
+            await_output(frontend, why)
         for alone, why in (({"state": "redis://host"}, "--state requires --applications"),
                            ({"watch": "1s"}, "--watch looks for changes of --applications and --personal"),
                            ({"home_listen": "127.0.0.1:0"}, "--home-listen requires --personal")):
             frontend = Frontend(tmp_path / "alone.log", cluster.address, **alone)
             cluster.frontends.append(frontend)
             assert frontend.process.wait(60) != 0
-            assert why in frontend.output()
+            await_output(frontend, why)
         frontend = Frontend(tmp_path / "folder.log", cluster.address, applications=tmp_path / "nowhere")
         cluster.frontends.append(frontend)
         assert frontend.process.wait(60) == 1
-        assert "nowhere" in frontend.output()
+        await_output(frontend, "nowhere")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from foliot_tools.server import Server, ServerFailed, foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB"}
 MODEL = """import foliot, os
@@ -103,8 +103,8 @@ def test_what_a_kernel_lacks_is_said_at_the_start(tmp_path, serve):
     write_container(tmp_path / "models/m")
     server = serve(tmp_path / "models", containers_kernel="landlock=0,namespaces=no", **OPTIONS)
     eventually(lambda: server.get("/v2/models/m/ready")[0] == 200, otherwise=server.output)
-    assert "this kernel confines containers less than it could: no Landlock" in server.output()
-    assert "; no namespaces" in server.output()
+    await_output(server, "this kernel confines containers less than it could: no Landlock")
+    await_output(server, "; no namespaces")
 
 
 def test_strictly_confined_a_server_does_not_start_without(tmp_path):
@@ -133,6 +133,6 @@ def test_folders_of_a_killed_server_are_removed_by_the_next(tmp_path, serve):
     server = serve(repository, prefix=prefix, **OPTIONS)
     eventually(lambda: server.get("/v2/models/m/ready")[0] == 200, otherwise=server.output)
     assert not left & folders()
-    assert "folders of containers that a killed server left" in server.output()
+    await_output(server, "folders of containers that a killed server left")
     assert server.stop() == 0
     assert not folders()

@@ -22,7 +22,7 @@ from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
 from foliot_tools.http_load import HttpLoad
 from foliot_tools.server import ROOT, foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 
 # Doubles its input; what it does with a first number below zero is up to the test.
 MODEL = """import foliot, os, time
@@ -234,7 +234,7 @@ def test_killed_under_load_each_request_has_one_end_and_the_model_is_served_agai
     assert all(request.answers == 1 for request in report.requests)
     assert outcomes <= {"served", "worker_lost", "unmeetable", "expired", "late", "overload"}, outcomes
     assert "served" in outcomes
-    assert "signal 9" in server.output()
+    await_output(server, "signal 9")
 
 
 @pytest.mark.parametrize("trouble", ["time.sleep(3600)", "os._exit(7)"])

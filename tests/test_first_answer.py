@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
 from foliot_tools.server import Server
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "256MiB", "compile_in_background": "false", "compilations": 1}
 SIZES = (64, 2048, 2048, 10)  # files of more than 256 KiB: smaller models are compiled as a whole at once
@@ -199,7 +199,7 @@ def test_a_model_whose_larger_sizes_cannot_be_compiled_says_so(tmp_path, serve):
         request = triton.InferInput("x", [2, 1], "FP32")
         request.set_data_from_numpy(np.zeros((2, 1), np.float32))
         np.testing.assert_array_equal(client.infer("wide", [request]).as_numpy("y"), [[1], [1]])
-    assert "batch size 64 needs" in server.output()
+    await_output(server, "batch size 64 needs")
 
 
 @pytest.mark.parametrize("by", ["client", "watch"])

@@ -65,7 +65,7 @@ def grpc_client(server):
     return GrpcClient(server.grpc, channel_args=[("grpc.use_local_subchannel_pool", 1)])
 
 
-def again(ask, meanwhile=lambda: None, seconds=15):
+def again(ask, meanwhile=lambda: None, seconds=60):
     """Repeats `ask` until it works, as a refused client would: after waits that differ, so that they do not keep step
     with others that are refused. `meanwhile` must work each time."""
     end = time.monotonic() + seconds

@@ -13,7 +13,7 @@ import tritonclient.http as http_client
 from foliot import personal
 from foliot_tools.grpc_protocol import personal_protocol
 from foliot_tools.server import Server, ServerFailed, foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 from test_access import new_key
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB"}
@@ -209,7 +209,7 @@ def test_more_users_than_memory_are_in_a_store(serve, repository, tmp_path):
     assert len({round(float(each), 2) for each in predictions}) > 10
     server.stop(signal.SIGKILL)
     killed = Server(repository, tmp_path / "again.log", **OPTIONS).start()
-    assert "the store of users is filled anew from the log: it was not closed" in killed.output()
+    await_output(killed, "the store of users is filled anew from the log: it was not closed")
     with client(killed) as movies:
         np.testing.assert_allclose(movies.predict_pairs(some, items), predictions, atol=1e-3)
         movies.forget(some[0])

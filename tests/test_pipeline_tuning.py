@@ -11,7 +11,7 @@ import tritonclient.http as http_client
 
 from foliot_tools.cluster import Cluster
 from foliot_tools.server import foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 from cluster_calls import is_ready
 from test_pipelines import CASCADE, OPTIONS, WEIGHTS, infer, write_linear, write_pipeline
 
@@ -79,7 +79,7 @@ def test_targets_rise_with_the_arrivals_and_fall_after_them(serve, tmp_path):
     assert series[WANTED] == planned == 1
     with Load(server.http):
         eventually(lambda: server.metrics()[WANTED] > 2 * planned)
-    assert "tuned pipelines want" in server.output()  # more devices than there are
+    await_output(server, "tuned pipelines want")  # more devices than there are
     eventually(lambda: server.metrics()[WANTED] == planned, timeout=90)
 
 

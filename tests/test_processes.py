@@ -18,7 +18,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools.cluster import Cluster, Frontend, Part
 from foliot_tools.link import MAGIC, VERSION
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually, standstills
 
 # What a client may see and try again on; anything else is a broken promise.
 RETRYABLE = re.compile(r"disconnected|worker_lost|overload|not ready|draining|shutting down|expired|late|unmeetable")
@@ -201,18 +201,20 @@ def test_a_killed_controller_is_found_again(own_cluster, dense_oracle):
         load.await_answers()
         cluster.controller.kill()
         for frontend in cluster.frontends:
-            frontend.await_ready(False, timeout=5)
+            frontend.await_ready(False, timeout=30)
         with pytest.raises(InferenceServerException, match="the controller cannot be reached"):
             infer_http(cluster.frontends[0], random_pixels(0))
         with pytest.raises(InferenceServerException, match="the controller cannot be reached") as raised:
             infer_grpc(cluster.frontends[0], random_pixels(0))
         assert "UNAVAILABLE" in str(raised.value.status())
         cluster.controller.start()
-        begin = time.monotonic()
-        for frontend in cluster.frontends:
-            frontend.await_ready(timeout=10)
-            infer_http(frontend, random_pixels(0))
-        assert time.monotonic() - begin < 3
+        with standstills() as machine:
+            begin = time.monotonic()
+            for frontend in cluster.frontends:
+                frontend.await_ready(timeout=30)
+                infer_http(frontend, random_pixels(0))
+            took = time.monotonic() - begin
+        assert took - machine.seconds < 3
         load.await_answers()
     load.check()
     for worker in cluster.workers:
@@ -274,7 +276,7 @@ def test_workers_that_were_written_wrong_say_so(tmp_path):
     ):
         part = Part(tmp_path / "log", "worker", *arguments)
         assert part.process.wait(30) == 1
-        assert complaint in part.output()
+        await_output(part, complaint)
 
 
 def test_a_worker_serves_as_many_models_as_it_may(own_cluster, dense_oracle):

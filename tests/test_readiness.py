@@ -22,7 +22,7 @@ from conftest import write_pair
 from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
 from foliot_tools.server import Server, ServerFailed, foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
 OPTIONS = {"page_cache": "16MiB", "page_size": "256KiB"}
@@ -156,7 +156,7 @@ def test_one_that_can_be_served_is_enough_unless_it_is_strict(tmp_path, serve):
     write_dense(repository, "dense")
     lenient = serve(repository, **OPTIONS)
     assert readiness(lenient)
-    assert "ready: 1 of 2 models on" in lenient.output()
+    await_output(lenient, "ready: 1 of 2 models on")
     lenient.stop()
     with started(repository, tmp_path / "strict.log", strict_readiness=True) as strict:
         await_line(strict, "not ready: 1 of 2 models can be served, and --strict-readiness asks for all")
@@ -238,7 +238,7 @@ def test_a_larger_model_than_those_before_finds_room(tmp_path, serve):
         {"y": (onnx_models.TensorProto.FLOAT, ["batch", wide])},
     )
     server = serve(tmp_path / "models", body_max="300MiB", tensor_max="300MiB", **OPTIONS)
-    assert "ready: 2 models" in server.output()
+    await_output(server, "ready: 2 models")
     x = np.linspace(-1, 1, 16 * wide, dtype=np.float32).reshape(16, wide)
     value = http_client.InferInput("x", [16, wide], "FP32")
     value.set_data_from_numpy(x)

@@ -7,7 +7,7 @@ import pytest
 
 from foliot import personal
 from foliot_tools.server import ServerFailed, foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB"}
 ITEMS, FEATURES, USERS, SEEN = 60, 4, 60, 60
@@ -81,8 +81,8 @@ def test_drift_by_itself_leads_to_a_version_that_is_taken(serve, repository):
             break
     else:
         eventually(lambda: total(server, "taken") > 0, 300, server.output)
-    assert "movies': is retrained: items have drifted" in server.output()
-    assert "version 2 is better on what is withheld from trainers, and is served" in server.output()
+    await_output(server, "movies': is retrained: items have drifted")
+    await_output(server, "version 2 is better on what is withheld from trainers, and is served")
     assert users.client.top_k(1, 1).version == "2"
     assert users.error() < 0.8 * before
     assert server.metrics()['foliot_retrain_failing{model="movies"}'] == 0
@@ -118,7 +118,7 @@ def test_what_is_worse_or_wrong_is_never_served(serve, repository, tmp_path, tra
     users = Movies(server)
     users.observe(SEEN)
     eventually(lambda: total(server, outcome) > 0, 300, server.output)
-    assert words in server.output()
+    await_output(server, words)
     assert users.client.top_k(1, 1).version == "1"
     assert [name for name in versions(repository) if name != ".refused"] == ["1"]
     assert server.metrics()['foliot_retrain_failing{model="movies"}'] == (outcome == "failed")

@@ -12,7 +12,7 @@ import tritonclient.http as triton
 from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
 from foliot_tools.server import Server, foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 
 WIDTH = 1024  # so that an inference takes longer than it takes to ask for the next
 
@@ -86,7 +86,7 @@ def test_both_devices_of_a_server_run_a_model(models, tmp_path):
     first, second = cores()
     with Server(models, tmp_path / "console", cache=tmp_path / "cache", log=tmp_path / "log",
                 devices=f"{first};{second}") as server:
-        assert "2 devices" in server.output()
+        await_output(server, "2 devices")
         await_pinned(server.process, (first, second))
         eventually(lambda: len(list((tmp_path / "cache").glob("*.foliot"))) == 1, otherwise="there is not one package")
         ask_until(server.http, lambda: min(done_by_device(server.metrics(), "foliot_worker_actions_total")) > 0)

@@ -11,7 +11,7 @@ import pytest
 from foliot import personal
 from foliot_tools.cluster import Frontend, Part
 from foliot_tools.server import free_ports
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 from test_personal import GREEDY, IDS, write_version
 
 
@@ -127,7 +127,7 @@ def test_any_front_end_answers_for_any_user(homes):
 def test_no_front_end_retrains_by_itself(homes):
     (homes.folder / "models/movies/personal.toml").write_text(GREEDY + "[retrain]\nafter_observations = 1\n")
     homes.add("four")
-    assert "'movies' is not retrained as [retrain] in its personal.toml asks for" in homes.frontends[-1].output()
+    await_output(homes.frontends[-1], "'movies' is not retrained as [retrain] in its personal.toml asks for")
 
 
 def test_no_acknowledged_observation_is_lost_with_a_front_end(homes):
@@ -206,4 +206,4 @@ def test_a_front_end_that_comes_back_has_all_again(homes):
 def test_bad_flags_are_named(tmp_path):
     part = Part(tmp_path / "log", "frontend", personal=tmp_path / "none", metrics_port=0, http_port=0, grpc_port=0)
     assert part.process.wait(30) == 1
-    assert "none" in part.output()
+    await_output(part, "none")

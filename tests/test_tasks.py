@@ -19,7 +19,7 @@ from foliot_tools.bench import bench
 from foliot_tools.jobs import TASK
 from foliot_tools.log import read_log
 from foliot_tools.server import ROOT, foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "64MiB"}
 
@@ -174,7 +174,7 @@ def test_broken_tasks_have_a_reason_and_others_are_served(serve, repository):
     assert "variants must have equal inputs, outputs and buckets" in index["mixed"]["reason"]
     assert "too_good/task.toml:3: 'accuracy'" in index["too_good"]["reason"]
     assert "variant 'absent' is not in the repository" in index["of_nothing"]["reason"]
-    assert "task 'too_good' cannot be served" in server.output()
+    await_output(server, "task 'too_good' cannot be served")
     assert infer(http_client, server.http, rows_of(2)) == ("small", [2])
     with pytest.raises(InferenceServerException, match="not ready"):
         infer(http_client, server.http, rows_of(2), task="mixed")

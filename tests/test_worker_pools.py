@@ -13,7 +13,7 @@ import pytest
 
 from foliot_tools.cluster import Part
 from foliot_tools.server import foliot_binary
-from foliot_tools.waiting import eventually
+from foliot_tools.waiting import await_output, eventually
 
 # One takes some 380 requests a second, one row at a time within 20 ms more.
 EMULATE = ["worker", "--emulate", "resnet50:3"]
@@ -91,11 +91,11 @@ def test_child_processes_come_with_the_load_and_leave_after_it(start):
     controller.await_line("kind 'cpu' is to have 1 worker$|kind 'cpu' is to have 1 worker\n")
     controller.await_line("cpu-0: ready: 1 workers")
     load_until(port, 2)
-    assert "cpu-1: started" in controller.output()
+    await_output(controller, "cpu-1: started")
     controller.await_line(r"cpu-1: has left \(exit code 0\)")
     eventually(lambda: devices_of(port) == 1)
     assert controller.stop() == 0
-    assert "cpu-0: has left (exit code 0)" in controller.output()
+    await_output(controller, "cpu-0: has left (exit code 0)")
 
 
 def test_a_worker_that_is_killed_comes_again(start):

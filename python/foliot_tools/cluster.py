@@ -34,7 +34,7 @@ class Part:
     def output(self):
         return self.console.read_text(errors="replace").replace("\r", "\n")
 
-    def await_line(self, pattern, count=1, timeout=60):
+    def await_line(self, pattern, count=1, timeout=180):
         """The `count`th match of `pattern` in what it prints."""
         def missing():
             return f"{' '.join(self.command)} does not print '{pattern}':\n{self.output()}"
@@ -86,7 +86,7 @@ class Frontend(Part):
         except (urllib.error.URLError, OSError):
             return False
 
-    def await_ready(self, ready=True, timeout=60):
+    def await_ready(self, ready=True, timeout=180):
         eventually(lambda: self.ready() == ready, timeout,
                    lambda: f"not {'ready' if ready else 'unready'}:\n{self.output()}")
 

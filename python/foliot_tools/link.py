@@ -228,7 +228,7 @@ def poisson_load(link, *, rate, seconds, deadline_seconds, seed, each_turn=lambd
     return asked
 
 
-def await_devices(link, count, timeout=30):
+def await_devices(link, count, timeout=180):
     """Until so many devices serve; returns how long that took."""
     begin = time.monotonic()
     while not (link.connected() and link.devices == count):

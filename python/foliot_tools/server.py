@@ -138,7 +138,7 @@ class Server:
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def wait_until_idle(self, timeout=30):
+    def wait_until_idle(self, timeout=180):
         """Returns once the server hardly uses the processor: what a client left behind is over."""
         seconds = [-math.inf]
 
