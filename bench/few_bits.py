@@ -20,7 +20,7 @@ DRAWS = 1000
 def block(width, rows, bits, block_size, accuracy_level, random):
     """[1, rows, width] in and out."""
     nodes, constants, value = [], [], "x"
-    for number, (depth, columns) in enumerate([(width, 3 * width), (3 * width, width), (width, 4 * width), (4 * width, width)]):
+    for number, (depth, columns) in enumerate([(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)]):
         blocks = -(-depth // block_size)
         constants += [
             numpy_helper.from_array(random.integers(0, 256, (columns, blocks, block_size * bits // 8)).astype(np.uint8), f"w{number}"),
@@ -29,6 +29,11 @@ def block(width, rows, bits, block_size, accuracy_level, random):
         nodes.append(helper.make_node("MatMulNBits", [value, f"w{number}", f"s{number}"], [f"y{number}"], domain="com.microsoft",
                                       K=depth, N=columns, bits=bits, block_size=block_size, accuracy_level=accuracy_level))
         value = f"y{number}"
+        if number == 0:  # in place of attention: what has its width
+            bounds = {"first": [0], "end": [width], "axis": [2]}
+            constants += [numpy_helper.from_array(np.array(bound, np.int64), name) for name, bound in bounds.items()]
+            nodes.append(helper.make_node("Slice", [value, *bounds], ["values"]))
+            value = "values"
     shape = ["N", rows, width]
     graph = helper.make_graph(nodes, "block", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
                               [helper.make_tensor_value_info(value, TensorProto.FLOAT, shape)], constants)
