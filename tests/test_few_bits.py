@@ -129,6 +129,19 @@ def test_random_products(rng, accuracy_level, zero_points, tmp_path):
         assert np.all(np.abs(actual - theirs) <= bound + product.bound(x, True))
 
 
+def test_inputs_and_scales_of_float16(rng, tmp_path):
+    product = Product(rng, 50, 200, 32, 4, True)
+    product.scales = product.scales.astype(np.float16)
+    model = product.model()
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    x = rng.normal(size=(2, 200)).astype(np.float16)
+    actual = served(model, tmp_path, x)
+    exact = x.astype(np.float64) @ product.weights().T
+    assert actual.dtype == np.float16
+    assert np.all(np.abs(actual - exact) <= np.abs(exact) * 2**-11 + product.bound(x.astype(np.float64), False))
+
+
 @pytest.mark.parametrize("turned", [False, True], ids=["as they are", "turned"])
 @pytest.mark.parametrize("zero_points", [False, True])
 def test_weights_that_are_dequantized_in_blocks(rng, zero_points, turned, tmp_path):
