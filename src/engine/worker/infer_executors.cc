@@ -249,7 +249,7 @@ void ExecExecutor::pass_on(uint32_t slot, OutcomeStatus status, TimePoint start,
 }
 
 OutputExecutor::OutputExecutor(uint32_t lane_count, InferSlots& slots, Engine& engine, OutcomeSink& outcomes)
-    : slots_(slots), engine_(engine), outcomes_(outcomes) {
+    : slots_(slots), engine_(engine), outcomes_(outcomes), queue_(slots.size()) {
   for (uint32_t lane = 0; lane < lane_count; ++lane) {
     inboxes_.push_back(std::make_unique<SpscRing<uint32_t>>(slots.size()));
   }
@@ -260,14 +260,16 @@ void OutputExecutor::submit(uint32_t lane, uint32_t slot) { FOLIOT_CHECK(inboxes
 Executor::Step OutputExecutor::poll(TimePoint now) {
   for (const auto& inbox : inboxes_) {
     while (std::optional<uint32_t> slot = inbox->pop()) {
-      current_ = *slot;
-      if (slots_[current_].status == OutcomeStatus::kDone) {
-        return {.run = true, .action = &slots_[current_].work.action};
+      if (slots_[*slot].status == OutcomeStatus::kDone) {
+        queue_.push(*slot, slots_[*slot].work.action.latest, TimePoint::infinite_future());
+      } else {
+        report(*slot, Duration(), now);
       }
-      report(current_, Duration(), now);
     }
   }
-  return {.wake = TimePoint::infinite_future()};
+  if (queue_.empty()) return {.wake = TimePoint::infinite_future()};
+  current_ = queue_.pop();
+  return {.run = true, .action = &slots_[current_].work.action};
 }
 
 Status OutputExecutor::perform() {

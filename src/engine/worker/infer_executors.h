@@ -1,7 +1,8 @@
 // INPUT, EXEC and OUTPUT: the three executors through which every INFER passes
 // (Clockwork, section 5.2). INPUT runs on receipt, EXEC in the action's window,
-// OUTPUT at once; a refused INFER passes through OUTPUT too, which alone gives
-// back what INPUT took and reports the outcome.
+// OUTPUT at once, of several results the one whose window closed first: a small result with
+// a deadline waits for one large result of others that has begun, not for all. A refused INFER
+// passes through OUTPUT too, which alone gives back what INPUT took and reports the outcome.
 //
 // A batch that is run in ranges passes through all three with each of them: INPUT copies its
 // rows with the first, OUTPUT with the last, and its place in the io cache is its own from
@@ -179,6 +180,7 @@ class OutputExecutor : public Executor {
   OutcomeSink& outcomes_;
   InputExecutor* first_ = nullptr;
   std::vector<std::unique_ptr<SpscRing<uint32_t>>> inboxes_;  // by lane
+  ExecutorQueue<uint32_t> queue_;                             // by `latest`; nothing is refused here
   uint32_t current_ = 0;
 };
 

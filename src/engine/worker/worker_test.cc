@@ -369,6 +369,31 @@ TEST_F(WorkerTest, AnUnloadUnderAnExecIsRefused) {
   exec->finish(at(1), at(2), exec->perform());
 }
 
+// Three results wait for OUTPUT: those of best effort have windows that never close.
+TEST_F(WorkerTest, OutputTakesTheResultWhoseWindowClosesFirst) {
+  worker_.send(action(ActionType::kLoad));
+  run(at(0));
+  outcomes_.all.clear();
+  const auto send = [&](TimePoint latest) {
+    Action infer = action(ActionType::kInfer);
+    infer.latest = latest;
+    worker_.send(infer);
+    return infer.id;
+  };
+  const ActionId first = send(TimePoint::infinite_future());
+  const ActionId second = send(TimePoint::infinite_future());
+  const ActionId urgent = send(at(20));
+  const std::vector<Executor*> executors = worker_.executors();
+  for (Executor* executor : {executors[1], executors[2]}) {
+    while (executor->poll(at(1)).run) executor->finish(at(1), at(1), executor->perform());
+  }
+  run(at(2));
+  ASSERT_EQ(outcomes_.all.size(), 3u);
+  EXPECT_EQ(outcomes_.all[0].action, urgent);
+  EXPECT_EQ(outcomes_.all[1].action, first);
+  EXPECT_EQ(outcomes_.all[2].action, second);
+}
+
 TEST_F(WorkerTest, AFullQueueIsSaidAtOnce) {
   for (int i = 0; i < 5; ++i) worker_.send(action(ActionType::kLoad));
   ASSERT_EQ(outcomes_.all.size(), 1u);
