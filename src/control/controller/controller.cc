@@ -556,7 +556,7 @@ void Controller::send_infer(const Action& action) {
   }
   own.contexts().sent(action);
   own.sent_infer(action.id, action.model, action.lanes, action.earliest, action.expected, turn_now_,
-                 !action.range.begins());
+                 !action.range.begins(), action.range.ends() ? action.rows.size() : 0);
   cluster_.timings[action.device.value()].on_sent(action.id, own.exec_available(turn_now_, action.lanes), time,
                                                   turn_now_);
   send(action);
@@ -713,7 +713,12 @@ void Controller::unload_over(const Action& action, const Outcome& outcome) {
 bool Controller::exec_over(const Action& action, const Outcome& outcome) {
   DeviceModel& device = cluster_.devices[action.device.value()];
   const bool unfinished = device.contexts().over(action, outcome.done());
-  device.infer_over(action.id, action.model, outcome.end, unfinished);
+  if (outcome.done() && action.range.ends()) {
+    // A worker whose figures are wrong is not to keep its device from work.
+    const Duration output = std::clamp(outcome.output_duration, Duration(), std::max(Duration(), turn_now_ - outcome.end));
+    device.measured_output(action.model, output / action.rows.size());
+  }
+  device.infer_over(action.id, action.model, outcome.end, unfinished, std::min(outcome.output_end, turn_now_));
   // One that failed on some rows has computed others alone.
   if (outcome.done() && outcome.failed_rows.none()) {
     record_exec(action, outcome);

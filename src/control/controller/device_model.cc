@@ -7,6 +7,12 @@
 #include "foundation/base/check.h"
 
 namespace foliot {
+namespace {
+
+// Of so many INFERs outstanding OUTPUT is looked at; there are rarely more.
+constexpr size_t kOutputsSeen = 64;
+
+}  // namespace
 
 template <uint32_t kLanes>
 TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval lanes) const {
@@ -18,7 +24,8 @@ TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval l
       free = std::max(known_until,
                       (pending.begin ? *pending.begin : std::max(free, pending.begin_min)) + pending.expected);
     }
-    return std::max(now + link.delivery, free);
+    const TimePoint available = std::max(now + link.delivery, free);
+    return outputs_ < kOutputsMin ? available : std::max(available, outputs_taken(available, known_until));
   }
   std::array<TimePoint, kLanes> free;
   free.fill(known_until);
@@ -31,14 +38,45 @@ TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval l
     std::fill_n(free.begin() + pending.lanes.first, pending.lanes.count,
                 std::max(known_until, start + pending.expected));
   }
-  return std::max(now + link.delivery, all_free(lanes));
+  const TimePoint available = std::max(now + link.delivery, all_free(lanes));
+  return outputs_ < kOutputsMin ? available : std::max(available, outputs_taken(available, known_until));
 }
 template TimePoint Timeline::available_of<1>(TimePoint, const Link&, LaneInterval) const;
 template TimePoint Timeline::available_of<kLanesMax>(TimePoint, const Link&, LaneInterval) const;
 
+// Results come in the order in which their EXECs end. Those of EXECs that end later than `then` are no reason to wait.
+TimePoint Timeline::outputs_taken(TimePoint then, TimePoint known_until) const {
+  struct Result {
+    TimePoint there;
+    Duration output;
+  };
+  std::array<TimePoint, kLanesMax> free;
+  free.fill(known_until);
+  std::array<Result, kOutputsSeen> results;
+  size_t count = 0;
+  for (const Pending& pending : pending_) {
+    if (count == results.size()) break;
+    const auto first = free.begin() + pending.lanes.first;
+    const TimePoint start = pending.begin.value_or(
+        std::max(*std::max_element(first, first + pending.lanes.count), pending.begin_min));
+    std::fill_n(first, pending.lanes.count, start + pending.expected);
+    if (start + pending.expected <= then) results[count++] = {start + pending.expected, pending.output};
+  }
+  std::sort(results.begin(), results.begin() + count,
+            [](const Result& a, const Result& b) { return a.there < b.there; });
+  TimePoint end = output_end_;
+  Duration longest;
+  for (size_t i = 0; i < count; ++i) {
+    end = std::max(end, results[i].there) + results[i].output;
+    longest = std::max(longest, results[i].output);
+  }
+  return end - longest;
+}
+
 void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link,
-                   LaneInterval lanes) {
-  const Pending added{earliest, id, expected, std::max(now + link.delivery, earliest), lanes};
+                   LaneInterval lanes, Duration output) {
+  outputs_ += output;
+  const Pending added{earliest, id, expected, std::max(now + link.delivery, earliest), lanes, output};
   const auto behind = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) {
     return std::pair(added.earliest, added.id) < std::pair(pending.earliest, pending.id);
   });
@@ -49,10 +87,12 @@ void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint
   note_first(TimePoint());
 }
 
-void Timeline::remove(ActionId id, TimePoint end) {
+void Timeline::remove(ActionId id, TimePoint end, TimePoint output_end) {
   const auto found =
       std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) { return pending.id == id; });
   FOLIOT_CHECK(found != pending_.end());
+  outputs_ -= found->output;
+  output_end_ = std::max(output_end_, output_end);
   pending_.erase(found);
   // What comes next began when this one ended; if this one was refused from behind the
   // one that runs, that one's begin stands.
@@ -157,12 +197,12 @@ void DeviceModel::sent_unload(ModelId model, uint32_t pages) {
 }
 
 void DeviceModel::sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected,
-                             TimePoint now, bool resumed) {
+                             TimePoint now, bool resumed, uint32_t results) {
   State& s = state(model);
   FOLIOT_CHECK(s.residency != Residency::kAbsent);
   if (!resumed) ++s.infers;
   s.last_used = now;
-  exec_.add(id, earliest, expected, now, link_, lanes);
+  exec_.add(id, earliest, expected, now, link_, lanes, std::min(s.output, s.output_before) * results);
 }
 
 void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end) {
@@ -189,8 +229,14 @@ void DeviceModel::put_aside(ModelId model) {
   s.set_aside = true;
 }
 
-void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished) {
-  exec_.remove(id, end);
+void DeviceModel::measured_output(ModelId model, Duration row) {
+  State& s = state(model);
+  s.output_before = s.output;
+  s.output = row;
+}
+
+void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished, TimePoint output_end) {
+  exec_.remove(id, end, output_end);
   if (!unfinished) batch_over(model);
 }
 

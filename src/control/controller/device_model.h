@@ -36,6 +36,11 @@ class Timeline {
     Duration delivery;
     Duration report;
   };
+  // OUTPUT of one INFER after the other is a second executor behind the lanes. Where results take it longer than EXEC
+  // takes to compute them, they would wait there in ever greater numbers, small ones of others among large ones. So an
+  // EXEC is not available before OUTPUT has but one result left. What is less than this is not looked at.
+  static constexpr Duration kOutputsMin = Duration::microseconds(500);
+
   explicit Timeline(uint32_t lane_count = 1) : lane_count_(lane_count) {}
 
   uint32_t lane_count() const { return lane_count_; }
@@ -44,12 +49,16 @@ class Timeline {
   TimePoint available(TimePoint now, const Link& link, LaneInterval lanes = {}) const {
     return lane_count_ == 1 ? available_of<1>(now, link, lanes) : available_of<kLanesMax>(now, link, lanes);
   }
-  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link,
-           LaneInterval lanes = {});
-  // The action is over; its lanes were free again at `end`.
-  void remove(ActionId id, TimePoint end);
+  // `output`: what OUTPUT is expected to take.
+  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link, LaneInterval lanes = {},
+           Duration output = {});
+  // The action is over; its lanes were free again at `end`, and OUTPUT at `output_end`.
+  void remove(ActionId id, TimePoint end, TimePoint output_end = {});
   uint32_t size() const { return static_cast<uint32_t>(pending_.size()); }
-  void clear() { pending_.clear(); }
+  void clear() {
+    pending_.clear();
+    outputs_ = Duration();
+  }
   // From now on it has so many lanes. REQUIRES: nothing is outstanding.
   void set_lane_count(uint32_t lane_count) { lane_count_ = lane_count; }
   // When the first of them is over if it takes so many times as long as expected;
@@ -63,6 +72,7 @@ class Timeline {
     Duration expected;
     TimePoint begin_min;  // when it is there and may begin
     LaneInterval lanes;
+    Duration output;
     // When it is expected to have begun, if it is the first of all its lanes.
     std::optional<TimePoint> begin{};
   };
@@ -71,9 +81,13 @@ class Timeline {
   TimePoint available_of(TimePoint now, const Link& link, LaneInterval lanes) const;
   // Those that are the first of all their lanes now, and were not, may begin at `at`.
   void note_first(TimePoint at);
+  // When OUTPUT has but one left of the results that are there by then.
+  TimePoint outputs_taken(TimePoint then, TimePoint known_until) const;
 
   uint32_t lane_count_;
   std::vector<Pending> pending_;  // by (earliest, id), as the executor's queue
+  Duration outputs_;              // of all that are pending
+  TimePoint output_end_;          // of the last that is over
 };
 
 class DeviceModel {
@@ -141,9 +155,9 @@ class DeviceModel {
   // do it (Controller checks that before).
   void sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected, TimePoint now);
   void sent_unload(ModelId model, uint32_t pages);
-  // `resumed`: it goes on with a batch.
+  // `resumed`: it goes on with a batch. `results`: rows that OUTPUT will have to copy.
   void sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected, TimePoint now,
-                  bool resumed = false);
+                  bool resumed = false, uint32_t results = 0);
 
   // Each takes in an outcome: when the executor was free again, and whether the
   // model is loaded now.
@@ -151,7 +165,9 @@ class DeviceModel {
   // An UNLOAD that the worker refused: the model is still there.
   void unload_refused(ModelId model, uint32_t pages);
   // `unfinished`: its batch goes on.
-  void infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished = false);
+  void infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished = false, TimePoint output_end = {});
+  // OUTPUT took so long for each row of an INFER of this model. REQUIRES: one is outstanding.
+  void measured_output(ModelId model, Duration row);
   // REQUIRES: contexts().unfinished(context).
   void abandon(ContextIndex context);
 
@@ -166,6 +182,9 @@ class DeviceModel {
     uint32_t infers = 0;
     TimePoint loaded_at;
     TimePoint last_used;
+    // Of OUTPUT for a row, the last two: the shorter counts, since a thread that lost its core for once says nothing.
+    Duration output;
+    Duration output_before;
   };
   const State& state(ModelId model) const {
     static constexpr State kAbsent;

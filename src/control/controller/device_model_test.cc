@@ -120,6 +120,61 @@ TEST(TimelineTest, WhatHasEndedNeedNotBeKnownYet) {
   EXPECT_EQ(timeline.available(at(17), kFar), at(24)) << "it ends later than was thought";
 }
 
+// EXEC takes 1 ms, OUTPUT 3.
+TEST(TimelineTest, AnExecWaitsUntilOutputHasButOneResultLeft) {
+  Timeline timeline;
+  const auto add = [&](uint64_t id) { timeline.add(ActionId(id), at(0), ms(1), at(0), kHere, {}, ms(3)); };
+  add(1);
+  EXPECT_EQ(timeline.available(at(0), kHere), at(1)) << "OUTPUT will have this one alone";
+  add(2);
+  EXPECT_EQ(timeline.available(at(0), kHere), at(4)) << "OUTPUT has the first from 1 to 4";
+  timeline.remove(ActionId(1), at(1), at(6));
+  EXPECT_EQ(timeline.available(at(6), kHere), at(6));
+  add(3);
+  EXPECT_EQ(timeline.available(at(6), kHere), at(9)) << "the second is taken from 6 to 9";
+  timeline.remove(ActionId(2), at(2), at(9));
+  timeline.remove(ActionId(3), at(7), at(12));
+  EXPECT_EQ(timeline.available(at(12), kHere), at(12));
+}
+
+TEST(TimelineTest, OutputThatKeepsUpDelaysNoExec) {
+  Timeline timeline;
+  for (uint64_t id = 1; id <= 5; ++id) timeline.add(ActionId(id), at(0), ms(4), at(0), kHere, {}, ms(3));
+  EXPECT_EQ(timeline.available(at(0), kHere), at(20));
+}
+
+TEST(TimelineTest, ResultsOfOtherLanesThatAreNotThereYetDelayNoExec) {
+  Timeline timeline(2);
+  timeline.add(ActionId(1), at(0), ms(50), at(0), kHere, kLeft, ms(3));
+  timeline.add(ActionId(2), at(0), ms(1), at(0), kHere, kRight, ms(3));
+  EXPECT_EQ(timeline.available(at(0), kHere, kRight), at(1));
+  timeline.add(ActionId(3), at(0), ms(1), at(0), kHere, kRight, ms(3));
+  EXPECT_EQ(timeline.available(at(0), kHere, kRight), at(4));
+}
+
+// A thread that lost its core once took long for once.
+TEST(DeviceModelTest, OfTwoOutputsTheShorterIsExpected) {
+  DeviceModel device(DeviceId(0), 10);
+  device.sent_load(ActionId(1), ModelId(0), 1, at(0), ms(1), at(0));
+  device.load_over(ActionId(1), ModelId(0), 1, true, at(0));
+  const auto available_after = [&](Duration first, Duration second) {
+    for (const Duration row : {first, second}) {
+      device.sent_infer(ActionId(2), ModelId(0), {}, at(0), ms(1), at(0), false, 1);
+      device.measured_output(ModelId(0), row);
+      device.infer_over(ActionId(2), ModelId(0), at(0), false, at(0));
+    }
+    for (uint64_t id = 3; id < 5; ++id) {
+      device.sent_infer(ActionId(id), ModelId(0), {}, at(0), ms(1), at(0), false, 2);
+    }
+    const TimePoint available = device.exec_available(at(0));
+    for (uint64_t id = 3; id < 5; ++id) device.infer_over(ActionId(id), ModelId(0), at(0), false, at(0));
+    return available;
+  };
+  EXPECT_EQ(available_after(ms(3), ms(9)), at(7)) << "two rows of 3 ms from 1 on";
+  EXPECT_EQ(available_after(ms(9), ms(3)), at(7));
+  EXPECT_EQ(available_after(Duration(), ms(9)), at(2));
+}
+
 TEST(DeviceModelTest, PagesBalance) {
   DeviceModel device(DeviceId(0), 10);
   device.sent_load(ActionId(1), ModelId(0), 7, at(0), ms(8), at(0));
