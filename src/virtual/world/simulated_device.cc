@@ -61,8 +61,10 @@ void SimulatedDevice::remove(ModelId model) {
 
 Duration SimulatedDevice::duration(std::string_view executor, const Action& action, TimePoint now) {
   if (executor == "input" || executor == "output") {
-    const bool copies = executor == "input" ? action.range.begins() : action.range.ends();
-    return copies ? noise_.copy * static_cast<int64_t>(action.rows.size()) : Duration();
+    const bool is_input = executor == "input";
+    if (!(is_input ? action.range.begins() : action.range.ends())) return Duration();
+    const auto large = is_input ? noise_.outputs.end() : noise_.outputs.find(models_[action.model.value()]->name);
+    return (large == noise_.outputs.end() ? noise_.copy : large->second) * static_cast<int64_t>(action.rows.size());
   }
   if (action.type == ActionType::kUnload) return Duration();
   if (action.type == ActionType::kLoad ? load_fails(action.model) : execs_fail_) return kFailure;
