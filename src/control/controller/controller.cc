@@ -715,7 +715,8 @@ bool Controller::exec_over(const Action& action, const Outcome& outcome) {
   const bool unfinished = device.contexts().over(action, outcome.done());
   if (outcome.done() && action.range.ends()) {
     // A worker whose figures are wrong is not to keep its device from work.
-    const Duration output = std::clamp(outcome.output_duration, Duration(), std::max(Duration(), turn_now_ - outcome.end));
+    const Duration output =
+        std::clamp(outcome.output_duration, Duration(), std::max(Duration(), turn_now_ - outcome.end));
     device.measured_output(action.model, output / action.rows.size());
   }
   device.infer_over(action.id, action.model, outcome.end, unfinished, std::min(outcome.output_end, turn_now_));

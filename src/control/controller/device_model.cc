@@ -57,8 +57,8 @@ TimePoint Timeline::outputs_taken(TimePoint then, TimePoint known_until) const {
   for (const Pending& pending : pending_) {
     if (count == results.size()) break;
     const auto first = free.begin() + pending.lanes.first;
-    const TimePoint start = pending.begin.value_or(
-        std::max(*std::max_element(first, first + pending.lanes.count), pending.begin_min));
+    const TimePoint start =
+        pending.begin.value_or(std::max(*std::max_element(first, first + pending.lanes.count), pending.begin_min));
     std::fill_n(first, pending.lanes.count, start + pending.expected);
     if (start + pending.expected <= then) results[count++] = {start + pending.expected, pending.output};
   }
