@@ -11,6 +11,10 @@ namespace {
 
 // Of so many INFERs outstanding OUTPUT is looked at; there are rarely more.
 constexpr size_t kOutputsSeen = 64;
+// Of rows' OUTPUT the mean is of about so many, and the tail's half is forgotten after about three quarters of so many.
+constexpr int64_t kOutputsMeant = 8;
+constexpr int64_t kOutputsOfTail = 64;
+constexpr Duration kOutputBelieved = Duration::microseconds(50);
 
 }  // namespace
 
@@ -24,8 +28,7 @@ TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval l
       free = std::max(known_until,
                       (pending.begin ? *pending.begin : std::max(free, pending.begin_min)) + pending.expected);
     }
-    const TimePoint available = std::max(now + link.delivery, free);
-    return outputs_ < kOutputsMin ? available : std::max(available, outputs_taken(available, known_until));
+    return std::max(now + link.delivery, free);
   }
   std::array<TimePoint, kLanes> free;
   free.fill(known_until);
@@ -38,20 +41,19 @@ TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval l
     std::fill_n(free.begin() + pending.lanes.first, pending.lanes.count,
                 std::max(known_until, start + pending.expected));
   }
-  const TimePoint available = std::max(now + link.delivery, all_free(lanes));
-  return outputs_ < kOutputsMin ? available : std::max(available, outputs_taken(available, known_until));
+  return std::max(now + link.delivery, all_free(lanes));
 }
 template TimePoint Timeline::available_of<1>(TimePoint, const Link&, LaneInterval) const;
 template TimePoint Timeline::available_of<kLanesMax>(TimePoint, const Link&, LaneInterval) const;
 
-// Results come in the order in which their EXECs end. Those of EXECs that end later than `then` are no reason to wait.
-TimePoint Timeline::outputs_taken(TimePoint then, TimePoint known_until) const {
+// Results come in the order in which their EXECs end.
+TimePoint Timeline::but_one_output_left(TimePoint then, TimePoint now, const Link& link) const {
   struct Result {
     TimePoint there;
     Duration output;
   };
   std::array<TimePoint, kLanesMax> free;
-  free.fill(known_until);
+  free.fill(now - link.report);
   std::array<Result, kOutputsSeen> results;
   size_t count = 0;
   for (const Pending& pending : pending_) {
@@ -202,7 +204,7 @@ void DeviceModel::sent_infer(ActionId id, ModelId model, LaneInterval lanes, Tim
   FOLIOT_CHECK(s.residency != Residency::kAbsent);
   if (!resumed) ++s.infers;
   s.last_used = now;
-  exec_.add(id, earliest, expected, now, link_, lanes, std::min(s.output, s.output_before) * results);
+  exec_.add(id, earliest, expected, now, link_, lanes, s.output * results);
 }
 
 void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end) {
@@ -229,10 +231,17 @@ void DeviceModel::put_aside(ModelId model) {
   s.set_aside = true;
 }
 
-void DeviceModel::measured_output(ModelId model, Duration row) {
+TimePoint DeviceModel::output_allows(ModelId model, TimePoint start, Duration exec, TimePoint now) const {
+  if (output_reserve(model) == Duration() || exec_.outputs() < Timeline::kOutputsMin) return start;
+  return std::max(start, exec_.but_one_output_left(start + exec, now, link_) - exec);
+}
+
+// A thread that lost its core for once makes no model one of large results.
+void DeviceModel::measured_output(ModelId model, Duration row, Duration whole) {
   State& s = state(model);
-  s.output_before = s.output;
-  s.output = row;
+  const Duration believed = std::min(row, s.output * 2 + kOutputBelieved);
+  s.output = s.output == Duration() ? row : s.output + (believed - s.output) / kOutputsMeant;
+  s.output_tail = std::max(whole, s.output_tail - s.output_tail / kOutputsOfTail);
 }
 
 void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished, TimePoint output_end) {

@@ -36,9 +36,7 @@ class Timeline {
     Duration delivery;
     Duration report;
   };
-  // OUTPUT of one INFER after the other is a second executor behind the lanes. Where results take it longer than EXEC
-  // takes to compute them, they would wait there in ever greater numbers, small ones of others among large ones. So an
-  // EXEC is not available before OUTPUT has but one result left. What is less than this is not looked at.
+  // Rows that take OUTPUT so long are slow, and outputs that take less together are not looked at.
   static constexpr Duration kOutputsMin = Duration::microseconds(500);
 
   explicit Timeline(uint32_t lane_count = 1) : lane_count_(lane_count) {}
@@ -54,6 +52,10 @@ class Timeline {
            Duration output = {});
   // The action is over; its lanes were free again at `end`, and OUTPUT at `output_end`.
   void remove(ActionId id, TimePoint end, TimePoint output_end = {});
+  // When OUTPUT has but one left of the results that are there by `then`.
+  TimePoint but_one_output_left(TimePoint then, TimePoint now, const Link& link) const;
+  // What OUTPUT is expected to take for all of them.
+  Duration outputs() const { return outputs_; }
   uint32_t size() const { return static_cast<uint32_t>(pending_.size()); }
   void clear() {
     pending_.clear();
@@ -81,8 +83,6 @@ class Timeline {
   TimePoint available_of(TimePoint now, const Link& link, LaneInterval lanes) const;
   // Those that are the first of all their lanes now, and were not, may begin at `at`.
   void note_first(TimePoint at);
-  // When OUTPUT has but one left of the results that are there by then.
-  TimePoint outputs_taken(TimePoint then, TimePoint known_until) const;
 
   uint32_t lane_count_;
   std::vector<Pending> pending_;  // by (earliest, id), as the executor's queue
@@ -124,6 +124,9 @@ class DeviceModel {
   // When all lanes together have done what they have to do: the mean of theirs.
   TimePoint exec_done(TimePoint now) const;
   TimePoint load_available(TimePoint now) const { return load_.available(now, link_); }
+  // Not before this an EXEC of the model, which takes so long and could begin at `start`, had better begin: its result
+  // would only wait. `start`, but where the model's rows take OUTPUT long and it has more than one result left by then.
+  TimePoint output_allows(ModelId model, TimePoint start, Duration exec, TimePoint now) const;
   // From sending an action until it could begin, if there is nothing else to do.
   Duration delivery() const { return link_.delivery; }
   // When a model that is there was last loaded or given work to do; for LRU.
@@ -166,8 +169,15 @@ class DeviceModel {
   void unload_refused(ModelId model, uint32_t pages);
   // `unfinished`: its batch goes on.
   void infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished = false, TimePoint output_end = {});
-  // OUTPUT took so long for each row of an INFER of this model. REQUIRES: one is outstanding.
-  void measured_output(ModelId model, Duration row);
+  // OUTPUT took so long for each row of an INFER of this model, and was over so long after its EXEC. REQUIRES: one is
+  // outstanding.
+  void measured_output(ModelId model, Duration row, Duration whole);
+  // Of a model whose rows take OUTPUT long: what is to be reserved for that. Zero of others: their OUTPUT is a part of
+  // what all outcomes of the device are late by (DeviceTiming).
+  Duration output_reserve(ModelId model) const {
+    const State& held = state(model);
+    return held.output < Timeline::kOutputsMin ? Duration() : held.output_tail;
+  }
   // REQUIRES: contexts().unfinished(context).
   void abandon(ContextIndex context);
 
@@ -182,9 +192,8 @@ class DeviceModel {
     uint32_t infers = 0;
     TimePoint loaded_at;
     TimePoint last_used;
-    // Of OUTPUT for a row, the last two: the shorter counts, since a thread that lost its core for once says nothing.
-    Duration output;
-    Duration output_before;
+    Duration output;       // of OUTPUT for a row: a moving mean
+    Duration output_tail;  // from the end of EXEC to that of OUTPUT: what few exceeded lately
   };
   const State& state(ModelId model) const {
     static constexpr State kAbsent;

@@ -594,8 +594,8 @@ class GrpcBodiesTest : public ::testing::Test {
  protected:
   static FrontendOptions options() {
     FrontendOptions options;
-    options.body_bytes_max = 4 << 20;
-    options.bodies_bytes_max = 8 << 20;
+    options.body_bytes_max = 8 << 20;
+    options.bodies_bytes_max = 16 << 20;
     return options;
   }
   // A parameter that is ignored makes it so long.
@@ -622,14 +622,14 @@ TEST_F(GrpcBodiesTest, ASourceHasNoMoreOfTheMemoryForBodiesThanItLeavesToOthers)
   std::array<Call, 2> held;
   grpc::CompletionQueue queue;
   for (size_t i = 0; i < held.size(); ++i) {
-    held[i].reader = stub_->AsyncModelInfer(&held[i].context, request_of(2), &queue);
+    held[i].reader = stub_->AsyncModelInfer(&held[i].context, request_of(3), &queue);
     held[i].reader->Finish(&held[i].response, &held[i].status, nullptr);
     server_.controller.await_submitted(i + 1);
   }
   const auto ask = [this] {
     grpc::ClientContext context;
     ModelInferResponse response;
-    return stub_->ModelInfer(&context, request_of(2), &response);
+    return stub_->ModelInfer(&context, request_of(3), &response);
   };
   const grpc::Status refused = ask();
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
@@ -644,18 +644,19 @@ TEST_F(GrpcBodiesTest, ASourceHasNoMoreOfTheMemoryForBodiesThanItLeavesToOthers)
   EXPECT_TRUE(ask().ok());
 }
 
-// Each alone is more than is left free.
+// Two are more than is left free.
 TEST_F(GrpcBodiesTest, AStreamOfLongRequestsIsAnsweredOneAfterTheOther) {
   grpc::ClientContext context;
   auto stream = stub_->ModelStreamInfer(&context);
   std::thread writer([&] {
-    for (int i = 0; i < 6; ++i) EXPECT_TRUE(stream->Write(request_of(3)));
+    for (int i = 0; i < 6; ++i) EXPECT_TRUE(stream->Write(request_of(6)));
     stream->WritesDone();
   });
   int answers = 0;
   for (ModelStreamInferResponse response; stream->Read(&response); ++answers) EXPECT_EQ(response.error_message(), "");
   writer.join();
-  EXPECT_TRUE(stream->Finish().ok());
+  const grpc::Status status = stream->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(answers, 6);
 }
 
