@@ -13,8 +13,8 @@
 namespace foliot {
 namespace {
 
-// As the model of 4 MiB results in docs/RESULTS.md and its victim. `large_slo`: zero for none.
-SimulationReport run(const std::string& policy, Duration large_slo, uint64_t seed) {
+// As the model of 4 MiB results in docs/RESULTS.md and its victim.
+SimulationReport run(Duration large_slo, uint64_t seed) {
   ProfileTable profiles;
   const auto add = [&](const std::string& name, Duration exec) {
     EXPECT_TRUE(
@@ -27,8 +27,8 @@ SimulationReport run(const std::string& policy, Duration large_slo, uint64_t see
   workload.groups.push_back({.name = "large", .profile = "large", .slo = large_slo});
   workload.streams.push_back({.name = "small", .models = {"small"}, .arrivals = {.rate = 200}});
   workload.streams.push_back({.name = "large", .models = {"large"}, .arrivals = {.rate = 900}});
-  auto report = simulate({.policy = policy,
-                          .make_policy = find_policy(policy)->make,
+  auto report = simulate({.policy = "foliot",
+                          .make_policy = find_policy("foliot")->make,
                           .controller = {},
                           .noise = {.outputs = {{"large", Duration::from_milliseconds(1.6)}}},
                           .seed = seed,
@@ -42,17 +42,13 @@ SimulationReport run(const std::string& policy, Duration large_slo, uint64_t see
 
 TEST(OutputsTest, SmallResultsDoNotWaitForLargeOnes) {
   const uint64_t seed = fresh_seed();
-  for (const char* policy : {"foliot", "clockwork", "edf"}) {
-    for (const int64_t slo : {100, 1000}) {
-      const SimulationReport report = run(policy, ms(slo), seed);
-      std::printf("%s, large results within %ld ms: %.3f %% of the small, %.3f %% of the large in time\n", policy, slo,
-                  100 * report.groups[0].attainment(), 100 * report.groups[1].attainment());
-      EXPECT_GE(report.groups[0].attainment(), 0.999) << policy;
-      // Of 900 results a second OUTPUT can take 625.
-      if (policy == std::string("foliot")) {
-        EXPECT_GE(report.groups[1].attainment(), 0.6);
-      }
-    }
+  for (const int64_t slo : {100, 1000}) {
+    const SimulationReport report = run(ms(slo), seed);
+    std::printf("large results within %ld ms: %.3f %% of the small, %.3f %% of the large in time\n", slo,
+                100 * report.groups[0].attainment(), 100 * report.groups[1].attainment());
+    EXPECT_GE(report.groups[0].attainment(), 0.999);
+    // Of 900 results a second OUTPUT can take 625.
+    EXPECT_GE(report.groups[1].attainment(), 0.65);
   }
 }
 
