@@ -179,7 +179,7 @@ test-asan-%: configure-asan
 test-tsan-%: configure-tsan
 	$(call say,Thread sanitizer: $(ROOMS_tsan-$*))
 	@cmake --build build/tsan --target $(addsuffix _test,$(call names_of,$(ROOMS_tsan-$*))) $(addsuffix _replay,$(FUZZERS_tsan-$*))
-	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
+	@TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
 	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress --tests-regex '$(call pattern_of,$(ROOMS_tsan-$*))'
 
 .PHONY: test-isas
