@@ -8,6 +8,7 @@
 
 #include "foundation/base/folder_listing.h"
 #include "foundation/base/toml_text.h"
+#include "models/foreign/mlserver_settings.h"
 #include "models/foreign/triton_settings.h"
 
 namespace foliot {
@@ -16,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTritonFile = "config.pbtxt";
+constexpr std::string_view kMlserverFile = "model-settings.json";
 
 Result<std::string> read_small_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -44,15 +46,19 @@ std::string toml_duration(Duration duration) {
 }  // namespace
 
 Result<fs::path> find_foreign_settings(const fs::path& folder) {
-  const fs::path file = folder / kTritonFile;
-  FOLIOT_ASSIGN_OR_RETURN(const bool is_there, leads_to_file(file));
-  return is_there ? file : fs::path();
+  for (const std::string_view name : {kTritonFile, kMlserverFile}) {
+    const fs::path file = folder / name;
+    FOLIOT_ASSIGN_OR_RETURN(const bool is_there, leads_to_file(file));
+    if (is_there) return file;
+  }
+  return fs::path();
 }
 
-bool is_foreign_settings(std::string_view file_name) { return file_name == kTritonFile; }
+bool is_foreign_settings(std::string_view file_name) { return file_name == kTritonFile || file_name == kMlserverFile; }
 
 Result<ForeignSettings> read_foreign_settings(const fs::path& file, const std::string& folder_name) {
   FOLIOT_ASSIGN_OR_RETURN(const std::string text, read_small_file(file));
+  if (file.filename() == kMlserverFile) return parse_mlserver_settings(text, file.string());
   return parse_triton_settings(text, file.string(), folder_name);
 }
 
@@ -61,10 +67,10 @@ ForeignNotes::~ForeignNotes() {
 }
 
 void ForeignNotes::add(std::string note) {
-  if (to_.size() + 1 < kForeignNotesMax) {
-    to_.push_back(std::move(note));
-  } else {
+  if (is_full()) {
     ++left_out_;
+  } else {
+    to_.push_back(std::move(note));
   }
 }
 

@@ -26,7 +26,7 @@ struct Said {
 };
 
 struct ForeignSettings {
-  std::string file;  // its name, "config.pbtxt"; empty: there is none
+  std::string file;  // its name, "config.pbtxt" or "model-settings.json"; empty: there is none
   // As in model.toml.
   std::optional<Said<std::string>> name;
   std::optional<Said<Duration>> default_slo;
@@ -36,7 +36,9 @@ struct ForeignSettings {
 
   std::string model_file;          // in the folder of the model or its version; empty: the usual ones
   std::vector<uint64_t> versions;  // of which the highest is served; empty: of all
+  std::string version;             // of a model that lies beside the file; empty: as without it
   std::vector<DeclaredTensor> tensors;
+  std::string otherwise;           // "; ..." behind the error if there is no model that can be served; may be empty
   std::vector<std::string> notes;  // at most kForeignNotesMax, a sentence each
 };
 
@@ -64,6 +66,8 @@ class ForeignNotes {
   ForeignNotes& operator=(const ForeignNotes&) = delete;
 
   void add(std::string note);
+  // Further ones are only counted, whatever they say.
+  bool is_full() const { return to_.size() + 1 >= kForeignNotesMax; }
 
  private:
   std::vector<std::string>& to_;

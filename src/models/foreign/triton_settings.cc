@@ -20,7 +20,7 @@ using google::protobuf::Message;
 using google::protobuf::TextFormat;
 using Tree = TextFormat::ParseInfoTree;
 
-constexpr int kNestingMax = 16;                                         // messages within each other
+constexpr int kNestingMax = 32;                                         // messages and lists within each other
 constexpr uint64_t kTimeoutMicrosecondsMax = 24ull * 3600 * 1'000'000;  // longer ones are mistakes
 constexpr Duration kQueueDelayMax = Duration::seconds(10);              // as of model.toml's batch_delay
 
@@ -88,27 +88,34 @@ size_t end_of_quotes(std::string_view text, size_t begin) {
   return std::min(i + 1, text.size());
 }
 
-// `name [ {...}, {...} ]` as `name:[ {...}, {...} ]`, which means the same: without the colon protobuf 3.21 cannot skip
-// such a list of a field that it does not know. The colon takes the place of a space if there is one, so that columns
-// stay.
-std::string with_colons(std::string_view text) {
+bool is_of_name(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// What protobuf 3.21 can read of the text: `name [ {...}, {...} ]` as `name:[ {...}, {...} ]`, which means the same.
+// Without the colon it cannot skip such a list of a field that it does not know. The colon takes the place of a space
+// if there is one, so that columns stay. `too_deep`: the line, from 1 on, where messages and lists lie deeper within
+// each other than kNestingMax, since the parser goes down by recursion; else 0.
+std::string with_colons(std::string_view text, int& too_deep) {
   std::string result;
   bool after_name = false;
-  for (size_t i = 0; i < text.size();) {
+  int depth = 0;
+  int line = 1;
+  for (size_t i = 0; i < text.size() && too_deep == 0;) {
     const char c = text[i];
     size_t end = i + 1;
     if (c == '#') {
       end = std::min(text.find('\n', i), text.size());
     } else if (c == '"' || c == '\'') {
       end = end_of_quotes(text, i);
-      after_name = false;
     } else if (c == '[' && after_name) {
       if (result.back() == ' ') result.pop_back();
       result += ':';
-      after_name = false;
-    } else if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
-      after_name = c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     }
+    if (c == '{' || c == '<' || c == '[') too_deep = ++depth > kNestingMax ? line : 0;
+    if ((c == '}' || c == '>' || c == ']') && depth > 0) --depth;
+    if (c != '#' && c != ' ' && c != '\t' && c != '\r' && c != '\n') after_name = is_of_name(c);
+    line += static_cast<int>(std::ranges::count(text.substr(i, end - i), '\n'));
     result += text.substr(i, end - i);
     i = end;
   }
@@ -363,12 +370,17 @@ Result<ForeignSettings> parse_triton_settings(std::string_view text, const std::
   {
     ForeignNotes notes(settings.notes);
     Collector collector(file, settings.file, notes);
+    int too_deep = 0;
+    const std::string readable = with_colons(text, too_deep);
+    if (too_deep > 0) {
+      return Status::invalid_argument(fmt::format("{}:{}: messages and lists lie more than {} deep within each other",
+                                                  file, too_deep, kNestingMax));
+    }
     TextFormat::Parser parser;
     parser.RecordErrorsTo(&collector);
     parser.WriteLocationsTo(&tree);
     parser.AllowUnknownField(true);
-    parser.SetRecursionLimit(kNestingMax);
-    if (!parser.ParseFromString(with_colons(text), &config)) {
+    if (!parser.ParseFromString(readable, &config)) {
       return collector.status().ok() ? Status::invalid_argument(fmt::format("{} is no config.pbtxt", file))
                                      : collector.status();
     }

@@ -183,12 +183,16 @@ max_batch_size: 'eight')");
 }
 
 TEST(TritonSettingsTest, NestingAndNotesAreBounded) {
-  std::string deep;
-  for (int i = 0; i < 10'000; ++i) deep += "a{";
-  EXPECT_THAT(error_of(deep), HasSubstr("config.pbtxt:1:"));
-  std::string lists = "a:";
-  for (int i = 0; i < 60'000; ++i) lists += '[';
-  EXPECT_NE(error_of(lists), "");
+  const auto nested = [](int depth, const std::string& open, char close) {
+    std::string text = "\na:";
+    for (int i = 0; i < depth; ++i) text += open;
+    return text + std::string(static_cast<size_t>(depth), close);
+  };
+  EXPECT_THAT(error_of(nested(32, "{a:", '}')), HasSubstr("config.pbtxt:2:99: "))
+      << "it is read, and has no last value";
+  EXPECT_THAT(error_of(nested(33, "{a:", '}')), HasSubstr("config.pbtxt:2: messages and lists lie more than 32 deep"));
+  EXPECT_THAT(error_of(nested(30'000, "[", ']')),
+              HasSubstr("config.pbtxt:2: messages and lists lie more than 32 deep"));
   std::string many;
   for (int i = 0; i < 100; ++i) many += "unknown: 1\n";
   const auto settings = parse(many);

@@ -17,6 +17,7 @@ struct UnreadSettings {
   std::string_view reader;
 };
 
+// Of two files that are read, the first is.
 constexpr std::array<UnreadSettings, 2> kSettings{{{"model-settings.json", "MLServer"}, {"MLmodel", "MLflow"}}};
 
 constexpr std::array<std::string_view, 12> kModels{"model.joblib", "model.pkl", "model.skops", "model.json",
@@ -73,7 +74,7 @@ std::vector<std::string> notes_of_foreign_settings(const ModelFolder& model) {
   std::vector<std::string> notes = model.foreign.notes;
   if (!model.config.compile.owns_folder) return notes;
   for (const auto& [file, reader] : kSettings) {
-    if (!has_file(model.folder, file)) continue;
+    if (file == model.foreign.file || !has_file(model.folder, file)) continue;
     notes.push_back(
         fmt::format("{} is a file of {}'s and is not read; batch sizes, delays, deadlines and the name stand in "
                     "model.toml",

@@ -101,6 +101,7 @@ Status find_model(const fs::path& folder, ModelFolder& model) {
   }
   if (!bare.empty()) {
     model.model = bare;
+    if (!model.foreign.version.empty()) model.version = model.foreign.version;
   } else if (!versions.empty()) {
     model.version = std::to_string(versions.rbegin()->first);
     model.model = versions.rbegin()->second;
@@ -108,9 +109,10 @@ Status find_model(const fs::path& folder, ModelFolder& model) {
     return Status::not_found(fmt::format("{}: {} asks for version {}, and there is no model of it", folder.string(),
                                          model.foreign.file, fmt::join(model.foreign.versions, " or ")));
   } else {
-    return Status::not_found(fmt::format("{}: no {} or {} here or in a version folder such as {}/1{}", folder.string(),
-                                         graph_file.empty() ? kGraphFile : graph_file, kCodeFile, folder.string(),
-                                         hint_of_foreign_model(folder)));
+    return Status::not_found(
+        fmt::format("{}: no {} or {} here or in a version folder such as {}/1{}", folder.string(),
+                    graph_file.empty() ? kGraphFile : graph_file, kCodeFile, folder.string(),
+                    model.foreign.otherwise.empty() ? hint_of_foreign_model(folder) : model.foreign.otherwise));
   }
   return Status();
 }

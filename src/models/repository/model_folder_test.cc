@@ -152,6 +152,31 @@ TEST_F(ModelFolderTest, SettingsOfTritonBelongToTheModelButAreNoPartOfIt) {
   EXPECT_EQ(lone[0].config.compile.batch_sizes.back(), 16u);
 }
 
+TEST_F(ModelFolderTest, SettingsOfMlserverAreReadWhereThereIsNoFileOfTriton) {
+  file("a/net.onnx");
+  file("a/model-settings.json", R"({"name": "renamed", "parameters": {"uri": "./net.onnx", "version": "4"}})");
+  file("b/model.joblib");
+  file("b/model-settings.json", R"({"implementation": "mlserver_sklearn.SKLearnModel"})");
+  file("c/model.py");
+  file("c/model-settings.json", R"({"implementation": "mlserver_sklearn.SKLearnModel", "max_batch_size": 3})");
+  file("d/model.onnx");
+  file("d/config.pbtxt", "max_batch_size: 2");
+  file("d/model-settings.json", "no JSON");
+  file("e/model.onnx");
+  file("e/model-settings.json", "no JSON");
+  std::map<std::string, ModelFolder> models;
+  for (ModelFolder& model : scan()) models[model.name] = model;
+  EXPECT_EQ(models["renamed"].model, root_ / "a/net.onnx");
+  EXPECT_EQ(models["renamed"].version, "4");
+  EXPECT_THAT(models["b"].status.message(), HasSubstr("foliot.sklearn(\"model.joblib\")"));
+  EXPECT_TRUE(models["c"].status.ok()) << "a model.py was written: " << models["c"].status.message();
+  EXPECT_EQ(models["c"].config.container->batch_size_max, 3u);
+  EXPECT_TRUE(models["d"].status.ok()) << models["d"].status.message();
+  EXPECT_THAT(notes_of_foreign_settings(models["d"]),
+              ::testing::ElementsAre(HasSubstr("model-settings.json is a file of MLServer's and is not read")));
+  EXPECT_THAT(models["e"].status.message(), HasSubstr("e/model-settings.json:1:1: this is no JSON"));
+}
+
 TEST_F(ModelFolderTest, SettingsOfTritonGiveAContainerItsBatches) {
   file("a/1/model.py");
   file("a/config.pbtxt",

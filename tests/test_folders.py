@@ -1,5 +1,7 @@
-"""Folders in the layout of Triton, with config.pbtxt: served with what it says, by the client of Triton."""
+"""Folders in the layouts of Triton (config.pbtxt) and MLServer (model-settings.json): served with what these say, to the
+client of Triton."""
 
+import json
 import subprocess
 
 import numpy as np
@@ -36,7 +38,19 @@ def repository_of_triton(tmp_path_factory):
         for version in "1", "2":
             write_pair(folder / name / version / "model.onnx")
         (folder / name / "config.pbtxt").write_text(config)
+    mlserver = {"name": "of-mlserver", "parameters": {"uri": "./net.onnx", "version": "7"}, "max_batch_size": 4,
+                "inputs": [{"name": name, "datatype": "FP32", "shape": [-1, 4]} for name in "ab"]}
+    write_pair(folder / "ml" / "net.onnx")
+    (folder / "ml" / "model-settings.json").write_text(json.dumps(mlserver))
+    (folder / "iris").mkdir()
+    (folder / "iris" / "model.joblib").write_text("x")
+    (folder / "iris" / "model-settings.json").write_text(json.dumps(
+        {"name": "iris", "implementation": "mlserver_sklearn.SKLearnModel", "parameters": {"uri": "./model.joblib"}}))
     return folder
+
+
+def run(*arguments):
+    return subprocess.run([foliot_binary(), *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module", name="server")
@@ -94,10 +108,40 @@ def test_what_is_not_heeded_is_said_once_with_its_line(server):
 
 
 def test_foliot_models_shows_what_was_understood(repository):
-    listed = subprocess.run([foliot_binary(), "models", str(repository)], capture_output=True, text=True, check=False)
+    listed = run("models", repository)
     assert listed.returncode == 1
     pair = next(line for line in listed.stdout.splitlines() if line.startswith("pair"))
     assert "1,4,6" in pair and "2.000 s" in pair, pair
     assert "read: default_slo = \"2s\"  # config.pbtxt:8: default_timeout_microseconds" in listed.stdout
     assert "note: config.pbtxt:9: 'instance_group' is not read" in listed.stdout
     assert "declared with the shape [-1,5]" in listed.stdout
+
+
+def test_what_mlserver_would_serve(server):
+    client = http_client.InferenceServerClient(server.http)
+    assert client.get_model_config("of-mlserver")["max_batch_size"] == 4
+    assert client.get_model_metadata("of-mlserver")["versions"] == ["7"]
+    reasons = {each["name"]: each.get("reason", "") for each in client.get_model_repository_index()}
+    assert 'foliot.sklearn("model.joblib")' in reasons["iris"]
+
+
+def test_import_writes_what_was_understood_and_overwrites_nothing(tmp_path):
+    model = tmp_path / "models" / "pair"
+    write_pair(model / "1" / "model.onnx")
+    (model / "config.pbtxt").write_text(CONFIG)
+    made = run("import", tmp_path / "models")
+    assert made.returncode == 0 and made.stdout == f"{model}/model.toml\n", made.stderr
+    assert "config.pbtxt:9: 'instance_group' is not read" in made.stderr
+    written = (model / "model.toml").read_text()
+    assert 'default_slo = "2s"  # config.pbtxt:8' in written and "batch_sizes = [1, 4, 6]  # config.pbtxt:7" in written
+    listed = run("models", tmp_path / "models")
+    assert listed.returncode == 0 and "not heeded" not in listed.stdout, listed.stdout
+    (model / "model.toml").write_text(written.replace("2s", "3s"))
+    assert "default_timeout_microseconds is not heeded: model.toml sets default_slo" in run(
+        "models", tmp_path / "models").stdout
+    refused = run("import", model)
+    assert refused.returncode == 1 and "--force overwrites it" in refused.stderr
+    assert "3s" in (model / "model.toml").read_text()
+    assert run("import", model, "--force").returncode == 0
+    assert (model / "model.toml").read_text() == written
+    assert run("import", model / "1").returncode == 1, "there is nothing to import"
