@@ -81,45 +81,72 @@ class Collector : public google::protobuf::io::ErrorCollector {
   Status status_;
 };
 
-// The end of the quoted text that begins at `begin`, as an index behind its last quote.
-size_t end_of_quotes(std::string_view text, size_t begin) {
-  size_t i = begin + 1;
-  while (i < text.size() && text[i] != text[begin] && text[i] != '\n') i += text[i] == '\\' ? 2 : 1;
-  return std::min(i + 1, text.size());
-}
+// A word or number, a text in quotes, or another character.
+struct Token {
+  size_t begin = 0;
+  size_t end = 0;
+};
 
-bool is_of_name(char c) {
+bool is_of_word(char c) {
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// What protobuf 3.21 can read of the text: `name [ {...}, {...} ]` as `name:[ {...}, {...} ]`, which means the same.
-// Without the colon it cannot skip such a list of a field that it does not know. The colon takes the place of a space
-// if there is one, so that columns stay. `too_deep`: the line, from 1 on, where messages and lists lie deeper within
-// each other than kNestingMax, since the parser goes down by recursion; else 0.
-std::string with_colons(std::string_view text, int& too_deep) {
-  std::string result;
-  bool after_name = false;
-  int depth = 0;
-  int line = 1;
-  for (size_t i = 0; i < text.size() && too_deep == 0;) {
-    const char c = text[i];
-    size_t end = i + 1;
-    if (c == '#') {
-      end = std::min(text.find('\n', i), text.size());
-    } else if (c == '"' || c == '\'') {
-      end = end_of_quotes(text, i);
-    } else if (c == '[' && after_name) {
-      if (result.back() == ' ') result.pop_back();
-      result += ':';
-    }
-    if (c == '{' || c == '<' || c == '[') too_deep = ++depth > kNestingMax ? line : 0;
-    if ((c == '}' || c == '>' || c == ']') && depth > 0) --depth;
-    if (c != '#' && c != ' ' && c != '\t' && c != '\r' && c != '\n') after_name = is_of_name(c);
-    line += static_cast<int>(std::ranges::count(text.substr(i, end - i), '\n'));
-    result += text.substr(i, end - i);
-    i = end;
+// Behind spaces and comments from `from` on; at the end of the text: an empty one.
+Token next_token(std::string_view text, size_t from) {
+  size_t begin = text.find_first_not_of(" \t\r\n", from);
+  while (begin < text.size() && text[begin] == '#') begin = text.find_first_not_of(" \t\r\n", text.find('\n', begin));
+  if (begin >= text.size()) return {text.size(), text.size()};
+  size_t end = begin + 1;
+  const char c = text[begin];
+  if (c == '"' || c == '\'') {
+    while (end < text.size() && text[end] != c && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
+    end = std::min(end + 1, text.size());
+  } else if (is_of_word(c)) {
+    while (end < text.size() && is_of_word(text[end])) ++end;
   }
-  return result;
+  return {begin, end};
+}
+
+// The parser goes down by recursion.
+Status check_nesting(std::string_view text, const std::string& file) {
+  int depth = 0;
+  for (Token token = next_token(text, 0); token.begin < text.size(); token = next_token(text, token.end)) {
+    const char c = text[token.begin];
+    if (c == '{' || c == '<' || c == '[') ++depth;
+    if ((c == '}' || c == '>' || c == ']') && depth > 0) --depth;
+    if (depth <= kNestingMax) continue;
+    return Status::invalid_argument(fmt::format("{}:{}: messages and lists lie more than {} deep within each other",
+                                                file, 1 + std::ranges::count(text.substr(0, token.begin), '\n'),
+                                                kNestingMax));
+  }
+  return Status();
+}
+
+// The text in a form that means the same, in which protobuf 3.21 can skip fields that it does not know. Of these it
+// reads neither `name [ {...}, {...} ]`, which gets a colon, in the place of a space if there is one, nor `name: [ ]`,
+// which is blanked out. So lines stay, and columns nearly always.
+std::string made_skippable(std::string text) {
+  Token name;
+  bool has_colon = false;
+  for (Token token = next_token(text, 0); token.begin < text.size(); token = next_token(text, token.end)) {
+    const char c = text[token.begin];
+    if (is_of_word(c) || c == ':') {
+      if (c != ':') name = token;
+      has_colon = c == ':';
+      continue;
+    }
+    const Token next = next_token(text, token.end);
+    if (c == '[' && name.end > 0 && next.begin < text.size() && text[next.begin] == ']') {
+      for (size_t i = name.begin; i < next.end; ++i) text[i] = text[i] == '\n' ? '\n' : ' ';
+      token = next;
+    } else if (c == '[' && name.end > 0 && !has_colon) {
+      const size_t room = text[token.begin - 1] == ' ' ? 1 : 0;
+      text.replace(token.begin - room, room, ":");
+      token.end += 1 - room;
+    }
+    name = {};
+  }
+  return text;
 }
 
 std::optional<DataType> type_of(triton::DataType type) {
@@ -370,17 +397,12 @@ Result<ForeignSettings> parse_triton_settings(std::string_view text, const std::
   {
     ForeignNotes notes(settings.notes);
     Collector collector(file, settings.file, notes);
-    int too_deep = 0;
-    const std::string readable = with_colons(text, too_deep);
-    if (too_deep > 0) {
-      return Status::invalid_argument(fmt::format("{}:{}: messages and lists lie more than {} deep within each other",
-                                                  file, too_deep, kNestingMax));
-    }
+    FOLIOT_RETURN_IF_ERROR(check_nesting(text, file));
     TextFormat::Parser parser;
     parser.RecordErrorsTo(&collector);
     parser.WriteLocationsTo(&tree);
     parser.AllowUnknownField(true);
-    if (!parser.ParseFromString(readable, &config)) {
+    if (!parser.ParseFromString(made_skippable(std::string(text)), &config)) {
       return collector.status().ok() ? Status::invalid_argument(fmt::format("{} is no config.pbtxt", file))
                                      : collector.status();
     }

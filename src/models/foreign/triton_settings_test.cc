@@ -177,6 +177,10 @@ model_warmup [{ # [ no list
 new_list[ { rates [ 1, 2 ] }, < inner [ { a: 1 } ] > ]
 max_batch_size: 'eight')");
   EXPECT_THAT(settings.status().message(), HasSubstr("config.pbtxt:7:17: ")) << "columns stay";
+  EXPECT_EQ(
+      error_of(
+          "model_metrics { control { buckets: [ # none\n] } }\nstep[]\ninput: []\nmodel_warmup [ { a: 'x' b [] } ]"),
+      "");
   EXPECT_THAT(parse("a [ { b [ { c: [ 1 ] } ] } ]\nparameters: { key: 'k' value: { string_value: 'v' } }")->notes,
               ElementsAre(HasSubstr("config.pbtxt:1: 'a' is not read"),
                           HasSubstr("config.pbtxt:2: 'parameters' is not read: options")));

@@ -174,7 +174,7 @@ TEST_F(ModelFolderTest, SettingsOfMlserverAreReadWhereThereIsNoFileOfTriton) {
   EXPECT_TRUE(models["d"].status.ok()) << models["d"].status.message();
   EXPECT_THAT(notes_of_foreign_settings(models["d"]),
               ::testing::ElementsAre(HasSubstr("model-settings.json is a file of MLServer's and is not read")));
-  EXPECT_THAT(models["e"].status.message(), HasSubstr("e/model-settings.json:1:1: this is no JSON"));
+  EXPECT_THAT(models["e"].status.message(), HasSubstr("e/model-settings.json:1:2: this is no JSON"));
 }
 
 TEST_F(ModelFolderTest, SettingsOfTritonGiveAContainerItsBatches) {
