@@ -63,6 +63,7 @@ TEST(MlserverSettingsTest, AnOnnxFileIsServed) {
   EXPECT_EQ(settings->version, "3");
   EXPECT_FALSE(settings->batch_sizes) << "MLServer takes requests of any size then";
   EXPECT_EQ(settings->otherwise, "");
+  EXPECT_FALSE(read(R"({"max_batch_size": 1})")->batch_sizes);
   EXPECT_THAT(read(R"({"implementation": "models.Mine"})")->otherwise, HasSubstr("move its code to a model.py"));
 }
 
