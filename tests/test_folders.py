@@ -3,6 +3,7 @@ client of Triton."""
 
 import json
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -22,6 +23,13 @@ dynamic_batching { preferred_batch_size: [ 4 ]
   default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 2000000 } }
 instance_group [ { count: 2 kind: KIND_CPU } ]
 version_policy { all { } }
+"""
+
+CODE = """import foliot
+
+@foliot.model(inputs={"x": ("FP32", [2])}, outputs={"y": ("FP32", [2])}, batch_size_max=8)
+def predict(batch):
+    return {"y": 2 * batch["x"]}
 """
 
 
@@ -46,6 +54,10 @@ def repository_of_triton(tmp_path_factory):
     (folder / "iris" / "model.joblib").write_text("x")
     (folder / "iris" / "model-settings.json").write_text(json.dumps(
         {"name": "iris", "implementation": "mlserver_sklearn.SKLearnModel", "parameters": {"uri": "./model.joblib"}}))
+    (folder / "code" / "1").mkdir(parents=True)
+    (folder / "code" / "1" / "model.py").write_text(CODE)
+    (folder / "code" / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
+    (folder / "code" / "config.pbtxt").write_text("max_batch_size: 3\nmetric_tags { key: 'a' value: 'b' }\n")
     return folder
 
 
@@ -115,6 +127,12 @@ def test_foliot_models_shows_what_was_understood(repository):
     assert "read: default_slo = \"2s\"  # config.pbtxt:8: default_timeout_microseconds" in listed.stdout
     assert "note: config.pbtxt:9: 'instance_group' is not read" in listed.stdout
     assert "declared with the shape [-1,5]" in listed.stdout
+
+
+def test_a_container_has_the_batches_of_config_pbtxt(server):
+    client = http_client.InferenceServerClient(server.http)
+    assert client.get_model_config("code")["max_batch_size"] == 3
+    assert server.output().count("model 'code': config.pbtxt:2: 'metric_tags' is not read") == 1
 
 
 def test_what_mlserver_would_serve(server):
