@@ -10,7 +10,7 @@ import pytest
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 
-from conftest import serving, write_pair
+from conftest import serving, write_pair, write_tokens
 from foliot_tools.server import foliot_binary
 
 CONFIG = """
@@ -54,6 +54,9 @@ def repository_of_triton(tmp_path_factory):
     (folder / "iris" / "model.joblib").write_text("x")
     (folder / "iris" / "model-settings.json").write_text(json.dumps(
         {"name": "iris", "implementation": "mlserver_sklearn.SKLearnModel", "parameters": {"uri": "./model.joblib"}}))
+    write_tokens(folder / "tokens" / "1" / "model.onnx")
+    (folder / "tokens" / "config.pbtxt").write_text(
+        'max_batch_size: 4\ninput { name: "tokens" data_type: TYPE_INT64 dims: [ 8 ] }\n')
     (folder / "code" / "1").mkdir(parents=True)
     (folder / "code" / "1" / "model.py").write_text(CODE)
     (folder / "code" / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
@@ -127,6 +130,14 @@ def test_foliot_models_shows_what_was_understood(repository):
     assert "read: default_slo = \"2s\"  # config.pbtxt:8: default_timeout_microseconds" in listed.stdout
     assert "note: config.pbtxt:9: 'instance_group' is not read" in listed.stdout
     assert "declared with the shape [-1,5]" in listed.stdout
+
+
+def test_dimensions_that_vary_have_the_sizes_of_config_pbtxt(server):
+    client = http_client.InferenceServerClient(server.http)
+    assert [each["shape"] for each in client.get_model_metadata("tokens")["inputs"]] == [[-1, 8]]
+    tokens = http_client.InferInput("tokens", [2, 8], "INT64")
+    tokens.set_data_from_numpy(np.full((2, 8), 3, np.int64))
+    np.testing.assert_array_equal(client.infer("tokens", [tokens]).as_numpy("embedded"), np.full((2, 8, 3), [9, 10, 11]))
 
 
 def test_a_container_has_the_batches_of_config_pbtxt(server):

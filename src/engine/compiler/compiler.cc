@@ -592,7 +592,8 @@ Result<CompiledProgram> compile(const std::filesystem::path& model, const Compil
     content = parse_onnx(bytes, model.parent_path());
   }
   if (!content.ok()) return content.status().with_context(model.string());
-  FOLIOT_RETURN_IF_ERROR(check_declared(options.declared, *content).with_context(model.string()));
+  fix_declared_extents(options.declared, options.buckets, *content);
+  FOLIOT_RETURN_IF_ERROR(check_declared_tensors(options.declared, *content).with_context(model.string()));
   Result<CompiledProgram> program =
       Compilation(options, device, progress).run(std::move(content).value(), std::move(key));
   if (!program.ok()) return program.status().with_context(model.string());

@@ -63,7 +63,8 @@ struct CompileOptions {
   // Every file beside the model may be part of it. Otherwise only those are whose names begin with its own,
   // as net.onnx.data does of net.onnx: the model lies among files of others.
   bool owns_folder = true;
-  // Inputs and outputs that the model must have, or it is not compiled.
+  // Inputs and outputs that the model must have, or it is not compiled. Their fixed extents are those of dimensions
+  // that vary in the model and are in no bucket.
   std::vector<DeclaredTensor> declared{};
 };
 

@@ -46,9 +46,36 @@ Status check_one(const DeclaredTensor& tensor, const std::vector<OnnxValueInfo>&
                   called, fmt::join(*tensor.dimensions, ","), shown(*found->dimensions)));
 }
 
+void fix_symbol(const std::string& symbol, int64_t extent, std::vector<OnnxValueInfo>& values) {
+  for (OnnxValueInfo& value : values) {
+    if (!value.dimensions) continue;
+    for (OnnxDimension& dimension : *value.dimensions) {
+      if (dimension.value == -1 && dimension.symbol == symbol) dimension = {.value = extent, .symbol = ""};
+    }
+  }
+}
+
 }  // namespace
 
-Status check_declared(const std::vector<DeclaredTensor>& declared, const OnnxModel& model) {
+void fix_declared_extents(const std::vector<DeclaredTensor>& declared,
+                          const std::map<std::string, std::vector<int64_t>>& buckets, OnnxModel& model) {
+  for (const DeclaredTensor& tensor : declared) {
+    const auto input = std::ranges::find(model.inputs, tensor.name, &OnnxValueInfo::name);
+    if (tensor.is_output || input == model.inputs.end() || !tensor.dimensions || !input->dimensions) continue;
+    const size_t rank = input->dimensions->size();
+    for (size_t axis = 1; axis < rank && rank == tensor.dimensions->size(); ++axis) {
+      const OnnxDimension dimension = (*input->dimensions)[axis];
+      const int64_t extent = (*tensor.dimensions)[axis];
+      if (dimension.value != -1 || extent < 1 || buckets.contains(dimension.symbol)) continue;
+      (*input->dimensions)[axis] = {.value = extent, .symbol = ""};
+      if (dimension.symbol.empty()) continue;
+      fix_symbol(dimension.symbol, extent, model.inputs);
+      fix_symbol(dimension.symbol, extent, model.outputs);
+    }
+  }
+}
+
+Status check_declared_tensors(const std::vector<DeclaredTensor>& declared, const OnnxModel& model) {
   for (const DeclaredTensor& tensor : declared) {
     FOLIOT_RETURN_IF_ERROR(check_one(tensor, tensor.is_output ? model.outputs : model.inputs));
   }

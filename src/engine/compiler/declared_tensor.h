@@ -3,6 +3,7 @@
 #define FOLIOT_ENGINE_COMPILER_DECLARED_TENSOR_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,10 +23,15 @@ struct DeclaredTensor {
   std::string where;  // "config.pbtxt:7", for errors
 };
 
+// Gives dimensions of inputs that vary in the model the extent that is declared, and all of the same symbol with them:
+// they need no bucket then. Not first dimensions, which may be the batch, nor symbols in `buckets`.
+void fix_declared_extents(const std::vector<DeclaredTensor>& declared,
+                          const std::map<std::string, std::vector<int64_t>>& buckets, OnnxModel& model);
+
 // Whether the model has all of these, and no input beside those that are declared where one is. An extent that varies
 // in the model may be declared fixed, and the other way round.
 // Errors: kInvalidArgument naming the place, the tensor, and what it is here and there.
-Status check_declared(const std::vector<DeclaredTensor>& declared, const OnnxModel& model);
+Status check_declared_tensors(const std::vector<DeclaredTensor>& declared, const OnnxModel& model);
 
 // What of them can change the result of a check, as text.
 std::string fingerprint_of(const std::vector<DeclaredTensor>& declared);

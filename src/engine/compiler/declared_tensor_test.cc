@@ -10,6 +10,7 @@
 namespace foliot {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 DeclaredTensor declare(std::string name, std::optional<DataType> type, std::optional<std::vector<int64_t>> dimensions,
@@ -31,7 +32,7 @@ OnnxModel model_of_two_inputs() {
 }
 
 std::string error_of(const std::vector<DeclaredTensor>& declared) {
-  return check_declared(declared, model_of_two_inputs()).message();
+  return check_declared_tensors(declared, model_of_two_inputs()).message();
 }
 
 TEST(DeclaredTensorTest, AgreesWithWhatIsSaidAlike) {
@@ -52,6 +53,30 @@ TEST(DeclaredTensorTest, NamesBothSidesOfWhatDiffers) {
   EXPECT_THAT(error_of({declare("z", {}, {})}), HasSubstr("input 'z' is none of the model's, which are 'x', 'mask'"));
   EXPECT_THAT(error_of({declare("x", {}, {}, true)}), HasSubstr("output 'x' is none of the model's, which are 'y'"));
   EXPECT_THAT(error_of({declare("x", {}, {})}), HasSubstr("the model's input 'mask' is not among"));
+}
+
+TEST(DeclaredTensorTest, FixedExtentsTakeThePlaceOfOnesThatVary) {
+  OnnxModel model;
+  model.inputs = {
+      {.name = "ids", .type = DataType::kInt64, .dimensions = {{{-1, "N"}, {-1, "length"}, {-1, "k"}}}, .labels = {}},
+      {.name = "mask", .type = DataType::kInt64, .dimensions = {{{-1, "N"}, {-1, "length"}}}, .labels = {}},
+      {.name = "x", .type = DataType::kFloat32, .dimensions = {{{-1, "N"}, {-1, ""}, {-1, ""}}}, .labels = {}}};
+  model.outputs = {
+      {.name = "y", .type = DataType::kFloat32, .dimensions = {{{-1, "N"}, {-1, "length"}}}, .labels = {}}};
+  fix_declared_extents({declare("ids", {}, {{4, 128, 7}}), declare("x", {}, {{-1, 3, -1}}),
+                        declare("mask", {}, {{-1, 64}}), declare("z", {}, {{-1, 5}})},
+                       {{"k", {1, 2}}}, model);
+  const auto extents = [](const OnnxValueInfo& value) {
+    std::vector<int64_t> all;
+    for (const OnnxDimension& dimension : *value.dimensions) all.push_back(dimension.value);
+    return all;
+  };
+  EXPECT_THAT(extents(model.inputs[0]), ElementsAre(-1, 128, -1)) << "the batch and buckets stay as they are";
+  EXPECT_THAT(extents(model.inputs[1]), ElementsAre(-1, 128)) << "of one symbol";
+  EXPECT_THAT(extents(model.inputs[2]), ElementsAre(-1, 3, -1)) << "without a symbol it is the one place";
+  EXPECT_THAT(extents(model.outputs[0]), ElementsAre(-1, 128));
+  EXPECT_THAT(check_declared_tensors({declare("mask", {}, {{-1, 64}})}, model).message(), HasSubstr("[-1,128]"))
+      << "a second extent of it is a contradiction";
 }
 
 TEST(DeclaredTensorTest, TheFingerprintHasWhatIsChecked) {
