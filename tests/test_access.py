@@ -1,8 +1,11 @@
 """Keys as a user makes and uses them: `foliot keys new`, --keys, and what each
 client then has to send. TLS from files that openssl made."""
 
+import contextlib
 import json
 import re
+import select
+import socket
 import ssl
 import subprocess
 import urllib.error
@@ -75,6 +78,33 @@ def test_clients_show_their_key(serve, small_models, tmp_path, keys):
     log = server.output()
     assert "'operator'" in log and "no scope 'infer'" in log
     assert client_key not in log and operator_key not in log and "guessed" not in log
+
+
+def test_a_key_leaves_memory_for_bodies_to_others(serve, small_models, tmp_path, keys):
+    """Of 16 MiB one key wants eight times 3 with bodies that do not end; another has room for one."""
+    greedy, modest = new_key(keys, "greedy", "infer"), new_key(keys, "modest", "infer")
+    server = serve(small_models, keys=keys, cache=tmp_path / "cache", body_max="4MiB", bodies_max="16MiB")
+    head = "POST /v2/models/dense/infer HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n"
+    waiting = [socket.create_connection(("127.0.0.1", server.http_port)) for _ in range(8)]
+    for each in waiting:
+        with contextlib.suppress(OSError):  # it may be refused before it has sent all
+            each.sendall(head.format(greedy, 4 << 20).encode() + bytes(3 << 20))
+    refused = []
+
+    def three_are_refused():
+        for each in select.select(waiting, [], [], 0)[0]:
+            waiting.remove(each)
+            refused.append(each.recv(65536).decode())
+        return len(refused) >= 3
+
+    eventually(three_are_refused, otherwise=server.output)
+    assert all(text.startswith("HTTP/1.1 503") and "Retry-After: 1" in text for text in refused)
+    body = json.dumps({"inputs": [{"name": "pixels", "shape": [1, 64], "datatype": "FP32", "data": [0.5] * 64}]})
+    with socket.create_connection(("127.0.0.1", server.http_port), timeout=30) as client:
+        client.sendall(head.format(modest, 3 << 20).encode() + body.encode().ljust(3 << 20))
+        assert client.recv(65536).startswith(b"HTTP/1.1 200"), refused
+    for each in waiting:
+        each.close()
 
 
 def test_the_metrics_of_a_cluster_need_a_key(small_models, tmp_path, keys):

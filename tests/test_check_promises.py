@@ -34,3 +34,9 @@ def test_rows_of_promises_name_a_test(row, is_right):
     assert (found == []) == is_right
     found = list(check_promises.rows_without_test("a.md", f"| against | what |\n|---|---|\n{row.replace('| b |', '|')}\n"))
     assert (found == []) == is_right
+
+
+def test_sections_name_a_test():
+    text = "## a\n`tests/test_x.py::test_y`\n## b\n```sh\n## no section, `tests/test_x.py`\n```\n### c\nadvice\n"
+    found = list(check_promises.sections_without_test("a.md", text, ("c",)))
+    assert found == ["a.md:3: section 'b' names no test"]

@@ -52,6 +52,19 @@ def test_alerts_and_documents_name_metrics_that_exist(small_server):
     assert metric_names(source) <= metric_names((ROOT / "docs/OPERATIONS.md").read_text()), "every metric is explained"
 
 
+def test_timeouts_are_those_of_the_code():
+    section = (ROOT / "docs/OPERATIONS.md").read_text().split("## Timeouts")[1].split("\n## ")[0]
+    headers = "".join(path.read_text() for path in (ROOT / "src").rglob("*.h"))
+    units = {"ms": "milliseconds", "s": "seconds"}
+    named = re.findall(r"`(\w+)` (\d+) (ms|s)\b", section)
+    assert len(named) > 30
+    for name, count, unit in named:
+        assert re.search(rf"Duration {name} = Duration::{units[unit]}\({count}\)", headers), f"{name} {count} {unit}"
+    for header in re.findall(r"`([\w/]+_timeouts\.h)`", section):
+        fields = re.findall(r"^ +Duration (\w+) =", (ROOT / "src" / header).read_text(), re.MULTILINE)
+        assert fields and set(fields) <= {name for name, _, _ in named}, header
+
+
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
 
 

@@ -615,6 +615,17 @@ def test_xgboost(folder, digits):
     np.testing.assert_allclose(outputs["y"], model.predict_proba(digits[0][:20]), rtol=1e-5)
 
 
+def test_xgboost_with_a_linear_booster(folder, digits):
+    model = xgboost.XGBClassifier(booster="gblinear", n_estimators=20, early_stopping_rounds=3, n_jobs=1)
+    model.fit(digits[0][:1000], digits[1][:1000], eval_set=[(digits[0][1000:], digits[1][1000:])], verbose=False)
+    model.save_model(folder / "digits.json")
+    x = np.array(digits[0][:20])
+    x[3, 5] = np.nan
+    description, outputs = outputs_of(write(folder, HEAD + "foliot.xgboost('digits.json')"), {"x": x})
+    assert description["outputs"] == [{"name": "y", "datatype": "FP32", "shape": [10]}]
+    np.testing.assert_allclose(outputs["y"], model.predict_proba(x), rtol=1e-5)
+
+
 def test_lightgbm(folder, digits):
     model = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1).fit(*digits)
     model.booster_.save_model(folder / "digits.txt")

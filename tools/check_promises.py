@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the tests that documents name exist, and that the rows of SECURITY.md that promise something name one.
+"""Checks that the tests that documents name exist, that the rows of SECURITY.md that promise something name one, and so
+does each section of SERVING.md and OPERATIONS.md but those that only give advice.
 
 A test is named as `FILE::NAME`, or as `NAME` after one of the same file; FILE is a path of the repository or of src/. Rows
 are those of tables whose last column is `test`, or that begin with `against`.
@@ -16,6 +17,7 @@ FILE = r"[\w./-]+(?:_test\.cc|_fuzz\.cc|\.py)"
 NAMED = re.compile(rf"`({FILE})(?:::(\w+))?`((?:[,;]?\s+(?:and\s+)?`\w+`)*)")
 IS_TEST = re.compile(r"`(tests/[\w./-]+\.py|[\w./-]+_(test|fuzz)\.cc)(::\w+)?`|`test_\w+`")
 ROWS_OF = ("SECURITY.md",)  # documents whose tables of promises are checked row by row
+ADVICE = {"SERVING.md": (), "OPERATIONS.md": ("Sizing", "What holds for the whole process")}  # sections that promise nothing
 
 
 def path_of(name):
@@ -57,6 +59,15 @@ def rows_without_test(document, text):
             yield f"{document}:{number}: this row names no test: {line[:100]}"
 
 
+def sections_without_test(document, text, advice):
+    text = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
+    heads = list(re.finditer(r"^##+ (.*)", text, re.MULTILINE))
+    for head, after in zip(heads, [*heads[1:], None]):
+        section = text[head.end() : after.start() if after else None]
+        if head[1] not in advice and not IS_TEST.search(section):
+            yield f"{document}:{text.count(chr(10), 0, head.start()) + 1}: section '{head[1]}' names no test"
+
+
 def main(names):
     documents = [pathlib.Path(name) for name in names] or sorted((ROOT / "docs").glob("*.md"))
     errors = []
@@ -65,6 +76,8 @@ def main(names):
         errors += missing_tests(document, text)
         if document.name in ROWS_OF:
             errors += rows_without_test(document, text)
+        if document.name in ADVICE:
+            errors += sections_without_test(document, text, ADVICE[document.name])
     print("\n".join(errors), end="\n" if errors else "")
     return 1 if errors else 0
 

@@ -373,6 +373,33 @@ def gemm(g):
     activation(g, y)
 
 
+def few_bits(g):
+    """A product with weights of 4 or 8 bits, in either of the forms in which weight-only quantizers write it."""
+    x = g.pick((FLOAT,), range(2, 5), lambda value: value.shape[-1] != -1)
+    state = np.random.default_rng(g.rng.getrandbits(32))
+    depth, width, bits, block = x.shape[-1], g.rng.randint(1, 40), g.rng.choice([4, 8]), g.rng.choice([16, 32, 64, 128])
+    blocks = -(-depth // block)
+    codes = lambda *shape: state.integers(0, 256, shape).astype(np.uint8)  # noqa: E731
+    scales = (state.normal(size=(width, blocks)) / 2**bits).astype(np.float32)
+    has_zero_points = g.rng.random() < 0.5
+    if g.rng.random() < 0.5:
+        inputs = [x, g.constant(codes(width, blocks, block * bits // 8)), g.constant(scales.reshape(-1))]
+        if has_zero_points:
+            inputs.append(g.constant(codes(width * -(-blocks * bits // 8))))
+        y = g.add("MatMulNBits", inputs, FLOAT, [*x.shape[:-1], width], domain="com.microsoft", K=depth, N=width, bits=bits,
+                  block_size=block)
+    else:
+        kind = {4: ml_dtypes.int4, 8: np.int8}[bits]
+        signed = lambda *shape: g.constant((codes(*shape).view(np.int8) >> (8 - bits)).astype(kind))  # noqa: E731
+        inputs = [signed(depth, width), g.constant(np.ascontiguousarray(scales.T))]
+        if has_zero_points:
+            inputs.append(signed(blocks, width))
+        weights = g.add("DequantizeLinear", inputs, FLOAT, [depth, width], axis=0, block_size=block)
+        g.values.remove(weights)
+        y = g.add("MatMul", [x, weights], FLOAT, [*x.shape[:-1], width])
+    activation(g, y)
+
+
 def activation(g, x):
     """What exporters write after a product."""
     choice = g.rng.choice(["", "Relu", "Relu", "Clip", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Silu", "Gelu",
@@ -606,7 +633,7 @@ def gather_elements(g):
 
 
 OPERATORS = {
-    unary: 6, binary: 5, clip: 3, matmul: 3, gemm: 3, convolution: 5, pooling: 3, reduce: 3, integer_unary: 1, power: 2,
+    unary: 6, binary: 5, clip: 3, matmul: 3, gemm: 3, few_bits: 2, convolution: 5, pooling: 3, reduce: 3, integer_unary: 1, power: 2,
     variadic: 2, logic: 1, where: 1, cast: 2, arg_reduce: 2, softmax: 2, cumulative: 1, top_k: 1, transpose: 1,
     reshape: 1, flatten: 1, slice_: 1, concat: 1, split: 1, pad: 2, gather: 1, convolution_transpose: 2,
     global_pooling: 1, resize: 2, grid_sample: 1, layer_norm: 2, instance_norm: 1, decomposed_norm: 1, attention: 1,

@@ -39,7 +39,8 @@ That is so in {bound} of the cases that pass; all others run on inputs alone.
 | integers, bool | as they are; convolutions of integers in float32, where that is exact; matrix products of integers in vectors, but without VNNI (`foliot compile --report` shows `foliot:matmul`) |
 | QuantizeLinear, DequantizeLinear | kernels between float32 and int8 or uint8; convolutions, products, additions, elementwise functions, MaxPool and movements between the two compute in integers where the CPU has AVX512_VNNI, else in float32 |
 | operators on codes (QLinearConv, QLinearMatMul, QLinearAdd, ...) | as the real operator between a dequantisation and a quantisation, so as those above; by the arithmetic that defines them, in float32, where scales are not known when compiling |
-| weights of 2 or 4 bits, floats of 4 or 8 bits (INT4, UINT2, FLOAT8E4M3FN, ...; MatMulNBits, MatMulBnb4) | as int8, uint8 or float32; those with a scale for each block become float32 weights when compiling, which take 8 times the memory of 4 bits; what else has such a type is refused |
+| weights of 2 or 4 bits, floats of 4 or 8 bits (INT4, UINT2, FLOAT8E4M3FN, ...; MatMulNBits, MatMulBnb4) | as int8, uint8 or float32; weights of 2 to 8 bits with a scale for each block, in MatMulNBits or dequantised before a product, stay packed ([how they are multiplied](decisions/0310-weights-of-few-bits-stay-packed.md)), those of other operators and of MatMulBnb4 become float32 when compiling; what else has such a type is refused |
+| the input of MatMulNBits with `accuracy_level` 4 | each block of a row (`block_size` values) is rounded to multiples of its largest magnitude / 127, to the even one of two; products of integers are summed up exactly, and each block's sum is scaled in float32; a row with NaN or infinity becomes NaN, and a block below 3.8e-37 counts as zero. At other levels in float32 |
 
 ## What ONNX leaves open
 

@@ -1,11 +1,13 @@
-"""Boosted trees, from the files that XGBoost and LightGBM write."""
+"""Boosted trees and linear models, from the files that XGBoost and LightGBM write."""
+
+import json
 
 from foliot.adapters import common
 
 
 def xgboost(path, *, inputs=None, batch_size_max=None):
     """Serves a model that Booster.save_model or XGBClassifier.save_model wrote (JSON or UBJ): its probabilities or values, of
-    the trees up to the best iteration."""
+    the trees up to the best iteration. Linear ones (booster gblinear) have no iterations to choose from."""
     what = "foliot.xgboost"
     library = common.require("xgboost", what)
     booster = library.Booster({"nthread": 1})
@@ -18,7 +20,12 @@ def xgboost(path, *, inputs=None, batch_size_max=None):
     def predict(batch):
         return {common.OUTPUT: booster.inplace_predict(batch[name], iteration_range=trees)}
 
-    common.register(predict, inputs, batch_size_max, what)
+    # XGBoost predicts in place of trees only.
+    def predict_linearly(batch):
+        return {common.OUTPUT: booster.predict(library.DMatrix(batch[name], nthread=1))}
+
+    kind = json.loads(booster.save_config())["learner"]["gradient_booster"]["name"]
+    common.register(predict_linearly if kind == "gblinear" else predict, inputs, batch_size_max, what)
 
 
 def lightgbm(path, *, inputs=None, batch_size_max=None):

@@ -342,6 +342,7 @@ void Controller::admit(const Request& asked, TimePoint now) {
   }
   entry.cold_start = cluster_.copies[request.model.value()] == 0;
   if (request.optional && !request.best_effort()) put_off(entry, now);
+  if (!request.best_effort()) reserve_output(request, now);
   if (!requests_.make_room(entry)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   for (const QueueShares::Entry& evicted : requests_.evicted()) {
     withdraw(RequestId(evicted.id), Refusal::kOverload, now);
@@ -377,6 +378,19 @@ void Controller::put_off(RequestTable::Entry& entry, TimePoint now) {
   entry.put_off = least;
   request.deadline += least;
   request.reserve -= least;
+}
+
+// What OUTPUT takes for the model's results, if that is long: half of the time at most.
+void Controller::reserve_output(Request& request, TimePoint now) const {
+  Duration least = (request.deadline - now) / 2;
+  for (const DeviceModel& device :
+       std::span(cluster_.devices).first(std::min<size_t>(cluster_.devices.size(), kDevicesDoubtedMax))) {
+    if (device.residency(request.model) == Residency::kLoaded)
+      least = std::min(least, device.output_reserve(request.model));
+  }
+  if (least <= Duration() || cluster_.copies[request.model.value()] == 0) return;
+  request.deadline = request.deadline - least;
+  request.reserve += least;
 }
 
 void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
@@ -556,7 +570,7 @@ void Controller::send_infer(const Action& action) {
   }
   own.contexts().sent(action);
   own.sent_infer(action.id, action.model, action.lanes, action.earliest, action.expected, turn_now_,
-                 !action.range.begins());
+                 !action.range.begins(), action.range.ends() ? action.rows.size() : 0);
   cluster_.timings[action.device.value()].on_sent(action.id, own.exec_available(turn_now_, action.lanes), time,
                                                   turn_now_);
   send(action);
@@ -638,7 +652,9 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   }
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 
-  if (cluster_.timings[action.device.value()].on_outcome(action, outcome, now)) timing_changed(action.device, now);
+  const Duration apart = measure_output(action, outcome);
+  if (cluster_.timings[action.device.value()].on_outcome(action, outcome, now, apart))
+    timing_changed(action.device, now);
   // A lost device has forgotten it all already.
   bool unfinished = false;
   if (outcome.status != OutcomeStatus::kLost) {
@@ -710,10 +726,22 @@ void Controller::unload_over(const Action& action, const Outcome& outcome) {
   put_forbidden_aside(action.device, action.model);
 }
 
+// Returns what of the outcome's time is in its requests' reserve.
+Duration Controller::measure_output(const Action& action, const Outcome& outcome) {
+  if (action.type != ActionType::kInfer || !outcome.done() || !action.range.ends()) return Duration();
+  DeviceModel& device = cluster_.devices[action.device.value()];
+  // A worker whose figures are wrong is not to keep its device from work.
+  const Duration whole =
+      std::clamp(outcome.output_end - outcome.end, Duration(), std::max(Duration(), turn_now_ - outcome.end));
+  device.measured_output(action.model, std::clamp(outcome.output_duration, Duration(), whole) / action.rows.size(),
+                         whole);
+  return device.output_reserve(action.model) > Duration() ? whole : Duration();
+}
+
 bool Controller::exec_over(const Action& action, const Outcome& outcome) {
   DeviceModel& device = cluster_.devices[action.device.value()];
   const bool unfinished = device.contexts().over(action, outcome.done());
-  device.infer_over(action.id, action.model, outcome.end, unfinished);
+  device.infer_over(action.id, action.model, outcome.end, unfinished, std::min(outcome.output_end, turn_now_));
   // One that failed on some rows has computed others alone.
   if (outcome.done() && outcome.failed_rows.none()) {
     record_exec(action, outcome);

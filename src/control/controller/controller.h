@@ -185,6 +185,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // Of a model.
   void admit(const Request& asked, TimePoint now);
   void put_off(RequestTable::Entry& entry, TimePoint now);
+  void reserve_output(Request& request, TimePoint now) const;
+  Duration measure_output(const Action& action, const Outcome& outcome);
   // If it is queued.
   void withdraw(RequestId request, Refusal reason, TimePoint now);
 

@@ -302,6 +302,41 @@ TEST_F(ControllerTest, WhereExecsEndSoonerThanExpectedWhatIsOptionalIsPutOffFurt
   EXPECT_GT(put_off(1001), before);
 }
 
+// 4 ms for a result, after 2 in which it took out another.
+TEST_F(ControllerTest, WhatOutputTakesLongIsReservedForItsModelAndIsNoLatenessOfItsDevice) {
+  const auto lateness = [&](Duration output, Duration whole) {
+    make({.timing = {.margin_min = {}, .margin_fixed = ms(3)}});
+    load_model();
+    for (uint64_t id = 1; id <= 100; ++id) {
+      request(id);
+      EXPECT_EQ(infer({RequestId(id)}), Verdict::kAccepted);
+      controller_->on_outcome({.action = sink_.actions.back().id,
+                               .model = ModelId(0),
+                               .start = at(10),
+                               .end = at(12),
+                               .duration = ms(2),
+                               .output_duration = output,
+                               .output_end = at(12) + whole},
+                              at(12) + whole);
+    }
+    return controller_->cluster().timings[0].usual_lateness();
+  };
+  const Duration usual = lateness(Duration(), Duration());
+  EXPECT_EQ(lateness(Duration::microseconds(10), ms(6)), usual + ms(6)) << "of small results it is lateness";
+  request(200);
+  EXPECT_EQ(policy_->last.deadline, at(90));
+  EXPECT_EQ(lateness(ms(4), ms(6)), usual);
+  request(201);
+  EXPECT_EQ(policy_->last.deadline, at(84));
+  EXPECT_EQ(policy_->last.answer_by(), at(90));
+  request(202, 0, at(8));
+  EXPECT_EQ(policy_->last.deadline, at(4)) << "half of the time at most";
+  request(203, 1);
+  EXPECT_EQ(policy_->last.deadline, at(90)) << "of another model";
+  request(204, 0, TimePoint::infinite_future());
+  EXPECT_TRUE(policy_->last.best_effort());
+}
+
 TEST_F(ControllerTest, WhatTheWorkerRefusedComesBackAFewTimes) {
   request(1);
   load_model();

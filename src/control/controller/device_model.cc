@@ -7,6 +7,16 @@
 #include "foundation/base/check.h"
 
 namespace foliot {
+namespace {
+
+// Of so many INFERs outstanding OUTPUT is looked at; there are rarely more.
+constexpr size_t kOutputsSeen = 64;
+// Of rows' OUTPUT the mean is of about so many, and the tail's half is forgotten after about three quarters of so many.
+constexpr int64_t kOutputsMeant = 8;
+constexpr int64_t kOutputsOfTail = 64;
+constexpr Duration kOutputBelieved = Duration::microseconds(50);
+
+}  // namespace
 
 template <uint32_t kLanes>
 TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval lanes) const {
@@ -36,9 +46,39 @@ TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval l
 template TimePoint Timeline::available_of<1>(TimePoint, const Link&, LaneInterval) const;
 template TimePoint Timeline::available_of<kLanesMax>(TimePoint, const Link&, LaneInterval) const;
 
+// Results come in the order in which their EXECs end.
+TimePoint Timeline::but_one_output_left(TimePoint then, TimePoint now, const Link& link) const {
+  struct Result {
+    TimePoint there;
+    Duration output;
+  };
+  std::array<TimePoint, kLanesMax> free;
+  free.fill(now - link.report);
+  std::array<Result, kOutputsSeen> results;
+  size_t count = 0;
+  for (const Pending& pending : pending_) {
+    if (count == results.size()) break;
+    const auto first = free.begin() + pending.lanes.first;
+    const TimePoint start =
+        pending.begin.value_or(std::max(*std::max_element(first, first + pending.lanes.count), pending.begin_min));
+    std::fill_n(first, pending.lanes.count, start + pending.expected);
+    if (start + pending.expected <= then) results[count++] = {start + pending.expected, pending.output};
+  }
+  std::sort(results.begin(), results.begin() + count,
+            [](const Result& a, const Result& b) { return a.there < b.there; });
+  TimePoint end = output_end_;
+  Duration longest;
+  for (size_t i = 0; i < count; ++i) {
+    end = std::max(end, results[i].there) + results[i].output;
+    longest = std::max(longest, results[i].output);
+  }
+  return end - longest;
+}
+
 void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link,
-                   LaneInterval lanes) {
-  const Pending added{earliest, id, expected, std::max(now + link.delivery, earliest), lanes};
+                   LaneInterval lanes, Duration output) {
+  outputs_ += output;
+  const Pending added{earliest, id, expected, std::max(now + link.delivery, earliest), lanes, output};
   const auto behind = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) {
     return std::pair(added.earliest, added.id) < std::pair(pending.earliest, pending.id);
   });
@@ -49,10 +89,12 @@ void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint
   note_first(TimePoint());
 }
 
-void Timeline::remove(ActionId id, TimePoint end) {
+void Timeline::remove(ActionId id, TimePoint end, TimePoint output_end) {
   const auto found =
       std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) { return pending.id == id; });
   FOLIOT_CHECK(found != pending_.end());
+  outputs_ -= found->output;
+  output_end_ = std::max(output_end_, output_end);
   pending_.erase(found);
   // What comes next began when this one ended; if this one was refused from behind the
   // one that runs, that one's begin stands.
@@ -157,12 +199,12 @@ void DeviceModel::sent_unload(ModelId model, uint32_t pages) {
 }
 
 void DeviceModel::sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected,
-                             TimePoint now, bool resumed) {
+                             TimePoint now, bool resumed, uint32_t results) {
   State& s = state(model);
   FOLIOT_CHECK(s.residency != Residency::kAbsent);
   if (!resumed) ++s.infers;
   s.last_used = now;
-  exec_.add(id, earliest, expected, now, link_, lanes);
+  exec_.add(id, earliest, expected, now, link_, lanes, s.output * results);
 }
 
 void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end) {
@@ -189,8 +231,21 @@ void DeviceModel::put_aside(ModelId model) {
   s.set_aside = true;
 }
 
-void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished) {
-  exec_.remove(id, end);
+TimePoint DeviceModel::output_allows(ModelId model, TimePoint start, Duration exec, TimePoint now) const {
+  if (output_reserve(model) == Duration() || exec_.outputs() < Timeline::kOutputsMin) return start;
+  return std::max(start, exec_.but_one_output_left(start + exec, now, link_) - exec);
+}
+
+// A thread that lost its core for once makes no model one of large results.
+void DeviceModel::measured_output(ModelId model, Duration row, Duration whole) {
+  State& s = state(model);
+  const Duration believed = std::min(row, s.output * 2 + kOutputBelieved);
+  s.output = s.output == Duration() ? row : s.output + (believed - s.output) / kOutputsMeant;
+  s.output_tail = std::max(whole, s.output_tail - s.output_tail / kOutputsOfTail);
+}
+
+void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished, TimePoint output_end) {
+  exec_.remove(id, end, output_end);
   if (!unfinished) batch_over(model);
 }
 

@@ -36,6 +36,9 @@ class Timeline {
     Duration delivery;
     Duration report;
   };
+  // Rows that take OUTPUT so long are slow, and outputs that take less together are not looked at.
+  static constexpr Duration kOutputsMin = Duration::microseconds(500);
+
   explicit Timeline(uint32_t lane_count = 1) : lane_count_(lane_count) {}
 
   uint32_t lane_count() const { return lane_count_; }
@@ -44,12 +47,20 @@ class Timeline {
   TimePoint available(TimePoint now, const Link& link, LaneInterval lanes = {}) const {
     return lane_count_ == 1 ? available_of<1>(now, link, lanes) : available_of<kLanesMax>(now, link, lanes);
   }
-  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link,
-           LaneInterval lanes = {});
-  // The action is over; its lanes were free again at `end`.
-  void remove(ActionId id, TimePoint end);
+  // `output`: what OUTPUT is expected to take.
+  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link, LaneInterval lanes = {},
+           Duration output = {});
+  // The action is over; its lanes were free again at `end`, and OUTPUT at `output_end`.
+  void remove(ActionId id, TimePoint end, TimePoint output_end = {});
+  // When OUTPUT has but one left of the results that are there by `then`.
+  TimePoint but_one_output_left(TimePoint then, TimePoint now, const Link& link) const;
+  // What OUTPUT is expected to take for all of them.
+  Duration outputs() const { return outputs_; }
   uint32_t size() const { return static_cast<uint32_t>(pending_.size()); }
-  void clear() { pending_.clear(); }
+  void clear() {
+    pending_.clear();
+    outputs_ = Duration();
+  }
   // From now on it has so many lanes. REQUIRES: nothing is outstanding.
   void set_lane_count(uint32_t lane_count) { lane_count_ = lane_count; }
   // When the first of them is over if it takes so many times as long as expected;
@@ -63,6 +74,7 @@ class Timeline {
     Duration expected;
     TimePoint begin_min;  // when it is there and may begin
     LaneInterval lanes;
+    Duration output;
     // When it is expected to have begun, if it is the first of all its lanes.
     std::optional<TimePoint> begin{};
   };
@@ -74,6 +86,8 @@ class Timeline {
 
   uint32_t lane_count_;
   std::vector<Pending> pending_;  // by (earliest, id), as the executor's queue
+  Duration outputs_;              // of all that are pending
+  TimePoint output_end_;          // of the last that is over
 };
 
 class DeviceModel {
@@ -110,6 +124,9 @@ class DeviceModel {
   // When all lanes together have done what they have to do: the mean of theirs.
   TimePoint exec_done(TimePoint now) const;
   TimePoint load_available(TimePoint now) const { return load_.available(now, link_); }
+  // Not before this an EXEC of the model, which takes so long and could begin at `start`, had better begin: its result
+  // would only wait. `start`, but where the model's rows take OUTPUT long and it has more than one result left by then.
+  TimePoint output_allows(ModelId model, TimePoint start, Duration exec, TimePoint now) const;
   // From sending an action until it could begin, if there is nothing else to do.
   Duration delivery() const { return link_.delivery; }
   // When a model that is there was last loaded or given work to do; for LRU.
@@ -141,9 +158,9 @@ class DeviceModel {
   // do it (Controller checks that before).
   void sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected, TimePoint now);
   void sent_unload(ModelId model, uint32_t pages);
-  // `resumed`: it goes on with a batch.
+  // `resumed`: it goes on with a batch. `results`: rows that OUTPUT will have to copy.
   void sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected, TimePoint now,
-                  bool resumed = false);
+                  bool resumed = false, uint32_t results = 0);
 
   // Each takes in an outcome: when the executor was free again, and whether the
   // model is loaded now.
@@ -151,7 +168,16 @@ class DeviceModel {
   // An UNLOAD that the worker refused: the model is still there.
   void unload_refused(ModelId model, uint32_t pages);
   // `unfinished`: its batch goes on.
-  void infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished = false);
+  void infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished = false, TimePoint output_end = {});
+  // OUTPUT took so long for each row of an INFER of this model, and was over so long after its EXEC. REQUIRES: one is
+  // outstanding.
+  void measured_output(ModelId model, Duration row, Duration whole);
+  // Of a model whose rows take OUTPUT long: what is to be reserved for that. Zero of others: their OUTPUT is a part of
+  // what all outcomes of the device are late by (DeviceTiming).
+  Duration output_reserve(ModelId model) const {
+    const State& held = state(model);
+    return held.output < Timeline::kOutputsMin ? Duration() : held.output_tail;
+  }
   // REQUIRES: contexts().unfinished(context).
   void abandon(ContextIndex context);
 
@@ -166,6 +192,8 @@ class DeviceModel {
     uint32_t infers = 0;
     TimePoint loaded_at;
     TimePoint last_used;
+    Duration output;       // of OUTPUT for a row: a moving mean
+    Duration output_tail;  // from the end of EXEC to that of OUTPUT: what few exceeded lately
   };
   const State& state(ModelId model) const {
     static constexpr State kAbsent;

@@ -120,6 +120,79 @@ TEST(TimelineTest, WhatHasEndedNeedNotBeKnownYet) {
   EXPECT_EQ(timeline.available(at(17), kFar), at(24)) << "it ends later than was thought";
 }
 
+// EXEC takes 1 ms, OUTPUT 3.
+TEST(TimelineTest, OutputTakesOneResultAfterTheOther) {
+  Timeline timeline;
+  const auto add = [&](uint64_t id) { timeline.add(ActionId(id), at(0), ms(1), at(0), kHere, {}, ms(3)); };
+  const auto left = [&](TimePoint then, TimePoint now) { return timeline.but_one_output_left(then, now, kHere); };
+  add(1);
+  EXPECT_EQ(left(at(2), at(0)), at(1));
+  add(2);
+  add(3);
+  EXPECT_EQ(left(at(1), at(0)), at(1)) << "the second is not there then";
+  EXPECT_EQ(left(at(2), at(0)), at(4)) << "OUTPUT has the first from 1 to 4";
+  EXPECT_EQ(left(at(3), at(0)), at(7));
+  timeline.remove(ActionId(1), at(1), at(6));
+  EXPECT_EQ(left(at(3), at(6)), at(9)) << "the second is taken from 6 to 9";
+  EXPECT_EQ(timeline.outputs(), ms(6));
+  timeline.remove(ActionId(2), at(2), at(9));
+  timeline.remove(ActionId(3), at(3), at(12));
+  EXPECT_EQ(timeline.outputs(), Duration());
+}
+
+TEST(TimelineTest, ResultsOfOtherLanesThatAreNotThereYetTakeNoOutput) {
+  Timeline timeline(2);
+  timeline.add(ActionId(1), at(0), ms(50), at(0), kHere, kLeft, ms(3));
+  timeline.add(ActionId(2), at(0), ms(1), at(0), kHere, kRight, ms(3));
+  timeline.add(ActionId(3), at(0), ms(1), at(0), kHere, kRight, ms(3));
+  EXPECT_EQ(timeline.but_one_output_left(at(3), at(0), kHere), at(4));
+}
+
+class OutputsTest : public testing::Test {
+ protected:
+  OutputsTest() {
+    device_.sent_load(ActionId(1), kModel, 1, at(0), ms(1), at(0));
+    device_.load_over(ActionId(1), kModel, 1, true, at(0));
+  }
+  void measure(Duration row, Duration whole) {
+    device_.sent_infer(ActionId(2), kModel, {}, at(0), ms(1), at(0), false, 1);
+    device_.measured_output(kModel, row, whole);
+    device_.infer_over(ActionId(2), kModel, at(0), false, at(0));
+  }
+  // Of an EXEC of 1 ms with two batches of two rows outstanding, which takes 1 ms each.
+  TimePoint allowed() {
+    for (uint64_t id = 3; id < 5; ++id) {
+      device_.sent_infer(ActionId(id), kModel, {}, at(0), ms(1), at(0), false, 2);
+    }
+    EXPECT_EQ(device_.exec_available(at(0)), at(2));
+    const TimePoint allowed = device_.output_allows(kModel, at(2), ms(1), at(0));
+    for (uint64_t id = 3; id < 5; ++id) device_.infer_over(ActionId(id), kModel, at(0), false, at(0));
+    return allowed;
+  }
+
+  static constexpr ModelId kModel{0};
+  DeviceModel device_{DeviceId(0), 10};
+};
+
+TEST_F(OutputsTest, ExecsWaitForWhatOutputTakesOnAverage) {
+  EXPECT_EQ(allowed(), at(2));
+  measure(ms(3), ms(4));
+  EXPECT_EQ(allowed(), at(6)) << "two rows of 3 ms are taken from 1 on, and it ends at 7";
+  EXPECT_EQ(device_.output_reserve(kModel), ms(4));
+  for (int i = 0; i < 100; ++i) measure(i % 2 == 0 ? ms(1) : ms(3), ms(5));
+  EXPECT_NEAR((allowed() - at(0)).to_milliseconds(), 4, 0.5) << "two rows of 2 ms";
+  EXPECT_EQ(device_.output_reserve(kModel), ms(5));
+}
+
+// A thread that lost its core once took long for once.
+TEST_F(OutputsTest, SmallResultsStaySmallThoughOneTookLong) {
+  for (int i = 0; i < 20; ++i) {
+    measure(i == 10 ? ms(20) : Duration::microseconds(5), i == 10 ? ms(20) : Duration::microseconds(8));
+    EXPECT_EQ(allowed(), at(2));
+    EXPECT_EQ(device_.output_reserve(kModel), Duration());
+  }
+}
+
 TEST(DeviceModelTest, PagesBalance) {
   DeviceModel device(DeviceId(0), 10);
   device.sent_load(ActionId(1), ModelId(0), 7, at(0), ms(8), at(0));

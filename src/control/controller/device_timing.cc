@@ -55,7 +55,7 @@ void DeviceTiming::on_sent(ActionId action, TimePoint planned_end, std::optional
   sent_.push_back({action, now, planned_end});
 }
 
-bool DeviceTiming::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
+bool DeviceTiming::on_outcome(const Action& action, const Outcome& outcome, TimePoint now, Duration apart) {
   const auto found = std::ranges::find(sent_, action.id, &Sent::action);
   if (found == sent_.end()) return false;
   const Sent sent = *found;
@@ -70,7 +70,7 @@ bool DeviceTiming::on_outcome(const Action& action, const Outcome& outcome, Time
   if (!too_late) changed |= reports_.record(since(outcome.end, now), now);
   // What was refused would have begun then at the earliest.
   const Duration unspent = too_late ? action.expected : Duration();
-  const Duration lateness = now + unspent - sent.planned_end;
+  const Duration lateness = now - apart + unspent - sent.planned_end;
   changed |= lateness_.record(lateness - waited(action, outcome, sent), now);
   last_end_ = std::max(last_end_, outcome.end);
   trust_ = std::min(1.0, trust_ + (lateness > margin_ ? kTrustRegainedLate : kTrustRegained));

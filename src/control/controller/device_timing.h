@@ -51,8 +51,9 @@ class DeviceTiming {
   // An INFER was sent, and its EXEC is planned to end then. `time`: what its first request had from its
   // arrival to its deadline; nullopt if it has none.
   void on_sent(ActionId action, TimePoint planned_end, std::optional<Duration> time, TimePoint now);
-  // It is over. True if what follows from it all may have changed.
-  bool on_outcome(const Action& action, const Outcome& outcome, TimePoint now);
+  // It is over. True if what follows from it all may have changed. `apart`: what of the time until now is reserved for
+  // its requests apart from the margin, and is no lateness.
+  bool on_outcome(const Action& action, const Outcome& outcome, TimePoint now, Duration apart = {});
   // A request that came at `arrival`, and could be met for so long, was refused, with an EXEC
   // that takes so long. If the device had nothing to do all the while, it was refused for
   // what is measured alone, and where it might well have been met, that is trusted less.

@@ -31,7 +31,10 @@ TimePoint deadline_of(const grpc::ServerContext& context, TimePoint now) {
   return now + Duration::nanoseconds(left.count());
 }
 
-GrpcCall::~GrpcCall() { calls_.answers().release(answer_source_, answer_bytes_held_); }
+GrpcCall::~GrpcCall() {
+  calls_.answers().release(answer_source_, answer_bytes_held_);
+  calls_.bodies().resize(request_source_, request_bytes_held_, 0);
+}
 
 std::string GrpcCall::source() const {
   if (const std::shared_ptr<Tenant> key = tenant()) return key->statistics().name;
@@ -45,6 +48,18 @@ bool GrpcCall::hold_answer(uint64_t bytes) {
   if (!calls_.answers().hold(answer_source_, bytes)) return false;
   answer_bytes_held_ = bytes;
   return true;
+}
+
+std::optional<CallError> GrpcCall::hold_request(uint64_t bytes) {
+  if (bytes <= kUnsharedBodyBytes) return std::nullopt;
+  request_source_ = source();
+  if (calls_.bodies().resize(request_source_, 0, bytes)) {
+    request_bytes_held_ = bytes;
+    return std::nullopt;
+  }
+  CallError error = call_error(Status::unavailable(calls_.bodies().refusal(request_source_)));
+  error.retry_after = Duration::seconds(1);
+  return error;
 }
 
 grpc::Status GrpcCall::no_room() {
@@ -78,10 +93,11 @@ std::string_view GrpcCall::authorization() const {
 }
 
 GrpcCalls::GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now, uint32_t requests_in_flight_max,
-                     uint64_t message_bytes_max, AnswerBudget& answers)
+                     uint64_t message_bytes_max, BodyBudget& bodies, AnswerBudget& answers)
     : parts_(parts),
       now_(std::move(now)),
       message_bytes_max_(message_bytes_max),
+      bodies_(bodies),
       answers_(answers),
       mailbox_(std::make_shared<Mailbox>(requests_in_flight_max, [this] {
         // Long past, or gRPC would round it up to the next millisecond.

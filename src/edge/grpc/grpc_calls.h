@@ -23,6 +23,7 @@
 #include "answer/inference/mailbox.h"
 #include "edge/grpc/turn.h"
 #include "edge/requests/answer_budget.h"
+#include "edge/requests/body_budget.h"
 #include "edge/requests/gate.h"
 #include "edge/requests/protocol_parts.h"
 #include "foundation/base/status.h"
@@ -85,6 +86,9 @@ class GrpcCall {
     response.Clear();
     return no_room();
   }
+  // A message of so many bytes has come: why its source may have no more; nothing if it may. The room is held until the
+  // call is over.
+  std::optional<CallError> hold_request(uint64_t bytes);
   std::string_view authorization() const;
 
   GrpcCalls& calls_;
@@ -98,14 +102,17 @@ class GrpcCall {
 
   std::string answer_source_;  // of what is held
   uint64_t answer_bytes_held_ = 0;
+  std::string request_source_;  // likewise
+  uint64_t request_bytes_held_ = 0;
   std::list<std::unique_ptr<GrpcCall>>::iterator place_;
 };
 
 class GrpcCalls {
  public:
-  // `now` is the clock of what answers. `answers`, which outlives this, has those that were not written yet.
+  // `now` is the clock of what answers. `bodies` and `answers`, which outlive this, have the messages under way and the
+  // answers that were not written yet.
   GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now, uint32_t requests_in_flight_max,
-            uint64_t message_bytes_max, AnswerBudget& answers);
+            uint64_t message_bytes_max, BodyBudget& bodies, AnswerBudget& answers);
 
   // Before all else.
   void use(std::unique_ptr<grpc::ServerCompletionQueue> queue) { queue_ = std::move(queue); }
@@ -128,6 +135,7 @@ class GrpcCalls {
   TimePoint now() const { return now_(); }
   // Of a request, inflated.
   uint64_t message_bytes_max() const { return message_bytes_max_; }
+  BodyBudget& bodies() { return bodies_; }
   AnswerBudget& answers() { return answers_; }
   grpc::ServerCompletionQueue* queue() { return queue_.get(); }
   const std::shared_ptr<Mailbox>& mailbox() { return mailbox_; }
@@ -141,6 +149,7 @@ class GrpcCalls {
   const ProtocolParts parts_;
   const std::function<TimePoint()> now_;
   const uint64_t message_bytes_max_;
+  BodyBudget& bodies_;
   AnswerBudget& answers_;
   bool stopping_ = false;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;

@@ -133,6 +133,7 @@ class UnaryInference final : public GrpcCall, public AnswerSink {
     if (!ok || calls_.stopping()) return calls_.remove(*this);
     calls_.add<UnaryInference>(protocol_);
     if (const auto refusal = turned_away(Scope::kInfer, "ModelInfer")) return finish(*refusal);
+    if (const auto error = hold_request(inference_.message().ByteSizeLong())) return finish_with(*error);
     if (const auto error = inference_.start(calls_, tenant(), context_, *this)) finish_with(*error);
   }
   void finish_with(const CallError& error) {
@@ -169,14 +170,18 @@ class UnaryInference final : public GrpcCall, public AnswerSink {
 };
 
 // Answers in the order of the requests, but those that need not wait. Reads no further request while the answers that
-// the client has not taken, and those that are expected, are more than a stream may have; one is always answered.
+// the client has not taken, and those that are expected, are more than a stream may have, or the requests that it has
+// read more than its source may have; one is always answered.
 class StreamInference final : public GrpcCall {
  public:
   StreamInference(GrpcCalls& calls, InferenceProtocol& protocol) : GrpcCall(calls), protocol_(protocol) {
     context_.AsyncNotifyWhenDone(done_tag_.pointer());
     protocol.accept_stream("ModelStreamInfer", &context_, &stream_, calls.queue(), accepted_tag_.pointer());
   }
-  ~StreamInference() override { calls_.answers().release(source_, unwritten_bytes_); }
+  ~StreamInference() override {
+    calls_.answers().release(source_, unwritten_bytes_);
+    calls_.bodies().resize(source_, requests_bytes_, 0);
+  }
   Turn turn() const override {
     return in_flight_.empty() && to_write_.empty() && !finishing_ ? Turn::kTheirs : Turn::kOurs;
   }
@@ -193,7 +198,8 @@ class StreamInference final : public GrpcCall {
     GrpcInference inference;
     ModelStreamInferResponse response;
     bool answered = false;
-    uint64_t bytes = 0;  // of the response, once it is answered
+    uint64_t bytes = 0;          // of the response, once it is answered
+    uint64_t request_bytes = 0;  // that are held
     std::list<Item>::iterator place;
   };
 
@@ -223,7 +229,8 @@ class StreamInference final : public GrpcCall {
     const uint64_t expected = unwritten_bytes_ + in_flight_.size() * answer_bytes_;
     const AnswerBudget& answers = calls_.answers();
     return expected > answers.source_bytes_max() / kStreamsOfSource ||
-           (unwritten_bytes_ > 0 && answers.is_exceeded_by(source_));
+           (unwritten_bytes_ > 0 && answers.is_exceeded_by(source_)) ||
+           (requests_bytes_ > 0 && calls_.bodies().is_exceeded_by(source_));
   }
   void on_read(bool ok) {
     reading_ = false;
@@ -240,11 +247,22 @@ class StreamInference final : public GrpcCall {
     in_flight_.splice(in_flight_.end(), next_);
     Item& item = in_flight_.back();
     item.place = std::prev(in_flight_.end());
+    hold_request(item, item.inference.message().ByteSizeLong());
     if (answer_bytes_ == 0) answer_bytes_ = expected_answer_bytes(calls_.parts().names, item.inference.message());
     if (const auto error = item.inference.start(calls_, tenant_, context_, item)) {
       put_error(item, *error);
       put_to_write(item);
     }
+  }
+  void hold_request(Item& item, uint64_t bytes) {
+    if (bytes <= kUnsharedBodyBytes) return;
+    item.request_bytes = bytes;
+    requests_bytes_ += bytes;
+    calls_.bodies().add(source_, bytes);
+  }
+  void forget_request(Item& item) {
+    requests_bytes_ -= item.request_bytes;
+    if (item.request_bytes > 0) calls_.bodies().resize(source_, item.request_bytes, 0);
   }
   // With those that wait for it.
   void put_to_write(Item& item) {
@@ -300,6 +318,7 @@ class StreamInference final : public GrpcCall {
     const uint64_t bytes = to_write_.front().bytes;
     unwritten_bytes_ -= bytes;
     calls_.answers().release(source_, bytes);
+    forget_request(to_write_.front());
     to_write_.pop_front();
   }
 
@@ -330,6 +349,7 @@ class StreamInference final : public GrpcCall {
   grpc::ServerAsyncReaderWriter<ModelStreamInferResponse, GrpcMessage<ModelInferRequest>> stream_{&context_};
   std::shared_ptr<Tenant> tenant_;
   std::string source_;
+  uint64_t requests_bytes_ = 0;   // of those in flight and to be written
   uint64_t unwritten_bytes_ = 0;  // of answers
   uint64_t answer_bytes_ = 0;     // of the longest so far, or as is expected of the first
   std::list<Item> next_;          // the one that is being read

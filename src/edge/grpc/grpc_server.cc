@@ -121,7 +121,8 @@ struct GrpcServer::State {
   PersonalProtocol personal;
   ApplicationsProtocol applications;
   JobsProtocol jobs;
-  AnswerBudget answers;  // of streams
+  BodyBudget bodies;
+  AnswerBudget answers;
   grpc::AsyncGenericService unknown_methods;
   GrpcCalls calls;
   std::vector<std::unique_ptr<GrpcCalls>> more_calls;  // inferences alone
@@ -135,8 +136,9 @@ GrpcServer::State::State(GrpcServerOptions given, const ProtocolParts& given_par
     : options(std::move(given)),
       parts(given_parts),
       tls(options.tls ? std::make_shared<GrpcCredentials>(*options.tls) : nullptr),
+      bodies(options.bodies_bytes_max),
       answers(options.bodies_bytes_max),
-      calls(parts, now, options.requests_in_flight_max, options.body_bytes_max, answers),
+      calls(parts, now, options.requests_in_flight_max, options.body_bytes_max, bodies, answers),
       acceptor({.connections_max = options.connections_max,
                 .idle_timeout = options.idle_timeout,
                 .request_timeout = options.request_timeout,
@@ -144,8 +146,8 @@ GrpcServer::State::State(GrpcServerOptions given, const ProtocolParts& given_par
                 .calling_ports = [this] { return calling_ports(); }}) {
   FOLIOT_CHECK(options.threads > 0);
   while (more_calls.size() + 1 < options.threads) {
-    more_calls.push_back(
-        std::make_unique<GrpcCalls>(parts, now, options.requests_in_flight_max, options.body_bytes_max, answers));
+    more_calls.push_back(std::make_unique<GrpcCalls>(parts, now, options.requests_in_flight_max, options.body_bytes_max,
+                                                     bodies, answers));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <health.grpc.pb.h>
 #include <inference.grpc.pb.h>
 
+#include <array>
 #include <boost/asio.hpp>
 #include <cstring>
 #include <map>
@@ -587,6 +588,76 @@ TEST_F(GrpcServerTest, AStreamThatIsCancelledCancelsItsRows) {
   context.TryCancel();
   controller_.await_cancelled(6);
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+class GrpcBodiesTest : public ::testing::Test {
+ protected:
+  static FrontendOptions options() {
+    FrontendOptions options;
+    options.body_bytes_max = 8 << 20;
+    options.bodies_bytes_max = 32 << 20;
+    return options;
+  }
+  // A parameter that is ignored makes it so long.
+  static ModelInferRequest request_of(size_t mebibytes) {
+    ModelInferRequest request = doubling_request({1, 2});
+    (*request.mutable_parameters())["padding"].set_string_param(std::string(mebibytes << 20, ' '));
+    return request;
+  }
+
+  TestServer server_{options()};
+  std::unique_ptr<inference::GRPCInferenceService::Stub> stub_ =
+      inference::GRPCInferenceService::NewStub(grpc::CreateChannel(
+          fmt::format("127.0.0.1:{}", server_.frontend->grpc_port()), grpc::InsecureChannelCredentials()));
+};
+
+TEST_F(GrpcBodiesTest, ASourceHasNoMoreOfTheMemoryForBodiesThanItLeavesToOthers) {
+  server_.controller.hold();
+  struct Call {
+    grpc::ClientContext context;
+    ModelInferResponse response;
+    grpc::Status status;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<ModelInferResponse>> reader;
+  };
+  std::array<Call, 2> held;
+  grpc::CompletionQueue queue;
+  for (size_t i = 0; i < held.size(); ++i) {
+    held[i].reader = stub_->AsyncModelInfer(&held[i].context, request_of(6), &queue);
+    held[i].reader->Finish(&held[i].response, &held[i].status, nullptr);
+    server_.controller.await_submitted(i + 1);
+  }
+  const auto ask = [this] {
+    grpc::ClientContext context;
+    ModelInferResponse response;
+    return stub_->ModelInfer(&context, request_of(6), &response);
+  };
+  const grpc::Status refused = ask();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("bodies of 'ipv4:127.0.0.1' under way take"));
+  server_.controller.release();
+  void* tag = nullptr;
+  bool ok = false;
+  for (const Call& call : held) {
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_TRUE(call.status.ok()) << call.status.error_message();
+  }
+  EXPECT_TRUE(ask().ok());
+}
+
+// Together they are more than may be under way: it is read on as requests are answered.
+TEST_F(GrpcBodiesTest, AStreamThatIsNotReadOnIsAnsweredAllTheSame) {
+  grpc::ClientContext context;
+  auto stream = stub_->ModelStreamInfer(&context);
+  std::thread writer([&] {
+    for (int i = 0; i < 60; ++i) EXPECT_TRUE(stream->Write(request_of(1)));
+    stream->WritesDone();
+  });
+  int answers = 0;
+  for (ModelStreamInferResponse response; stream->Read(&response); ++answers) EXPECT_EQ(response.error_message(), "");
+  writer.join();
+  const grpc::Status status = stream->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(answers, 60);
 }
 
 TEST_F(GrpcServerTest, DrainingRefuses) {

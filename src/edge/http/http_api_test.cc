@@ -10,6 +10,7 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <cstring>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "edge/frontend/test_server.h"
@@ -538,6 +539,53 @@ TEST(HttpServerTest, BoundsTheMemoryOfAllBodies) {
     EXPECT_EQ(small.ask("POST", "/v2/models/doubling/infer", kDoubling).status, 200u)
         << "the memory was not given back";
   }
+}
+
+// Of 8 MiB the first source holds 3 in a request that is not answered yet.
+TEST(HttpServerTest, ASourceHasNoMoreOfTheMemoryForBodiesThanItLeavesToOthers) {
+  class Holder final : public HttpHandler {
+   public:
+    void handle(HttpExchange& exchange) override {
+      if (exchange.header("Hold").empty()) return exchange.respond({.body = {"answered"}});
+      held = &exchange;
+      has_come.set_value();
+    }
+    std::string source(const HttpExchange& exchange) const override { return std::string(exchange.header("Source")); }
+    HttpExchange* held = nullptr;
+    std::promise<void> has_come;
+  } handler;
+  HttpServer server({.thread_name = "test",
+                     .address = "127.0.0.1",
+                     .body_bytes_max = 8 << 20,
+                     .bodies_bytes_max = 8 << 20,
+                     .header_bytes_max = 4096,
+                     .connections_max = 8,
+                     .idle_timeout = Duration::seconds(60),
+                     .request_timeout = Duration::seconds(60)},
+                    handler, steady_now);
+  ASSERT_TRUE(server.start().ok());
+  const auto request = [](const std::string& headers, size_t mebibytes) {
+    const std::string body(mebibytes << 20, ' ');
+    return fmt::format("POST / HTTP/1.1\r\nHost: x\r\n{}\r\nContent-Length: {}\r\n\r\n{}", headers, body.size(), body);
+  };
+  Client first(server.port());
+  first.send(request("Source: a\r\nHold: yes", 3));
+  handler.has_come.get_future().wait();
+  Client more(server.port());
+  more.send(request("Source: a", 3));
+  const Reply refused = more.read();
+  EXPECT_EQ(refused.status, 503u);
+  EXPECT_EQ(refused.header("Retry-After"), "1");
+  EXPECT_THAT(refused.body, HasSubstr("bodies of 'a' under way take"));
+  Client other(server.port());
+  other.send(request("Source: b", 4));
+  EXPECT_EQ(other.read().status, 200u);
+  server.post([&] { handler.held->respond({.body = {"answered"}}); });
+  EXPECT_EQ(first.read().status, 200u);
+  Client again(server.port());
+  again.send(request("Source: a", 7));
+  EXPECT_EQ(again.read().status, 200u) << "one body has room however long it is";
+  server.stop();
 }
 
 // What has come of a long body is moved once, when it is 1 MiB, into room for the longest: its bytes then stay where

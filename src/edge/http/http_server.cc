@@ -20,6 +20,7 @@
 #include "edge/http/decode_queue.h"
 #include "edge/http/http_stream.h"
 #include "edge/requests/answer_budget.h"
+#include "edge/requests/body_budget.h"
 #include "edge/requests/error_json.h"
 #include "edge/requests/frontend_timeouts.h"
 #include "edge/requests/inflate.h"
@@ -164,6 +165,7 @@ struct HttpServer::State {
         handler(given_handler),
         now(std::move(given_now)),
         evictions(kFrontendTimeouts.eviction_check, options.connections_max / kEvictablePart + 1),
+        bodies(options.bodies_bytes_max),
         answers(options.bodies_bytes_max),
         decoder(now) {}
 
@@ -181,8 +183,8 @@ struct HttpServer::State {
   HttpHandler& handler;
   const std::function<TimePoint()> now;
   IdleEvictions<std::weak_ptr<Session>> evictions;
-  uint64_t bodies_bytes = 0;  // outlives the context, and so every session
-  AnswerBudget answers;       // likewise
+  BodyBudget bodies;     // outlives the context, and so every session
+  AnswerBudget answers;  // likewise
   net::io_context context{1};
   std::unique_ptr<HttpStream::TlsContext> tls;  // null: plain
   std::unordered_set<std::shared_ptr<Session>> sessions;
@@ -202,7 +204,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
  public:
   Session(State& server, tcp::socket socket) : server_(server), stream_(std::move(socket), server.tls.get()) {}
   ~Session() {
-    hold_body(0);
+    server_.bodies.resize(body_source_, body_bytes_held_, 0);
     release_answer();
   }
 
@@ -271,6 +273,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   bool half_closed_ = false;
   bool close_after_ = false;
   uint64_t body_bytes_max_ = 0;  // of this request
+  std::string body_source_;      // of the body that is held; empty while that is short
   uint64_t body_bytes_held_ = 0;
   uint64_t answer_bytes_held_ = 0;
   std::string source_;          // of the answer that is held
@@ -449,21 +452,22 @@ void HttpServer::Session::on_decoded(const Status& status) {
   server_.handler.handle(*this);
 }
 
-// Takes so much of the memory for bodies, instead of what it had. False: there is not
-// so much.
+// Takes so much of the memory for bodies, instead of what it had. False: there is not so much, or not for its source.
 bool HttpServer::Session::hold_body(uint64_t bytes) {
-  const uint64_t others = server_.bodies_bytes - body_bytes_held_;
-  if (bytes > body_bytes_held_ && others + bytes > server_.options.bodies_bytes_max) return false;
-  server_.bodies_bytes = others + bytes;
+  if (bytes > kUnsharedBodyBytes && body_source_.empty()) {
+    server_.bodies.resize(body_source_, std::exchange(body_bytes_held_, 0), 0);
+    body_source_ = server_.handler.source(*this);
+  }
+  if (!server_.bodies.resize(body_source_, body_bytes_held_, bytes)) return false;
   body_bytes_held_ = bytes;
+  if (bytes == 0) body_source_.clear();
   return true;
 }
 
 void HttpServer::Session::refuse_body() {
   close_after_ = true;
   phase_ = Phase::kHandling;
-  HttpResponse response = error_response(
-      503, fmt::format("requests under way fill the {} bytes for bodies; try again", server_.options.bodies_bytes_max));
+  HttpResponse response = error_response(503, server_.bodies.refusal(body_source_));
   response.headers.emplace_back("Retry-After", "1");
   respond(std::move(response));
 }

@@ -33,7 +33,7 @@ namespace foliot {
 namespace {
 
 // Part of every key: programs of a compiler that makes other ones are made anew.
-constexpr int kCompilerVersion = 11;
+constexpr int kCompilerVersion = 12;
 constexpr uint32_t kBatchSizeMax = 4096;
 // Runs of a plan in each layout that is tried; after so long no further one begins.
 constexpr int kChoosingRuns = 4;

@@ -44,6 +44,7 @@ double products_of(const Plan& plan, const Operator& operation) {
       const bool transposed = operation.attributes.integer("transpose_a") != 0;
       return elements(result) * static_cast<double>(left[left.size() - (transposed ? 2 : 1)]);
     }
+    case OperatorKind::kBlockMatMul: return elements(result) * static_cast<double>(shape(0).back());
     case OperatorKind::kAttention: {
       const Shape& values = shape(2);
       const auto keys = static_cast<double>(values[values.size() - 2]);

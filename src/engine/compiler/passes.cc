@@ -24,6 +24,7 @@ bool is_narrowed(const Graph& graph) {
 
 void optimize(Graph& graph, ConstantPool& pool, Narrowing narrowing) {
   remove_dead_code(graph);
+  for (const auto pass : {pack_block_weights, fold_dequantized_blocks}) run(pass, graph, pool);
   if (!narrowing.quantized) run(fold_dequantized_constants, graph, pool);
   for (const auto pass : {fold_channel_arithmetic, fuse_layer_norm, fuse_group_norm, fuse_activations})
     run(pass, graph, pool);

@@ -9,6 +9,10 @@
 
 namespace foliot {
 
+// Products with constants of few bits that are dequantised in blocks become kBlockMatMul; runs before the next.
+void pack_block_weights(GraphEditor& editor);
+// Constants that are still dequantised in blocks become float32.
+void fold_dequantized_blocks(GraphEditor& editor);
 // Scaling and shifting by constants per channel (BatchNormalization, biases)
 // moves into the weights of the convolution, product or affine before it.
 void fold_channel_arithmetic(GraphEditor& editor);

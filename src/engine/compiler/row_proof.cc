@@ -457,6 +457,7 @@ class Interpreter {
       case OperatorKind::kGatherElements:
       case OperatorKind::kScatterElements: return by_element(node);
       case OperatorKind::kMatMul: return matmul(node);
+      case OperatorKind::kBlockMatMul: return block_matmul(node);
       case OperatorKind::kMaxPool:
       case OperatorKind::kAveragePool: return of_first(node, 1);
       case OperatorKind::kConvolution:
@@ -754,6 +755,12 @@ class Interpreter {
     // Each column has its own entry of the bias.
     if (is_row(b) && bias != kNoValue) return std::nullopt;
     return result_of(node, with_bias({term_of(a), term_of(b)}, node, bias), place);
+  }
+
+  std::optional<State> block_matmul(const Node& node) {
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+      if (node.inputs[i] != kNoValue && !is_whole(node.inputs[i])) return fail(kTwoPlaces);
+    return along(node, {static_cast<int64_t>(shape(node.inputs[0]).size()) - 1}, true);
   }
 
   std::vector<TermIndex> with_bias(std::vector<TermIndex> inputs, const Node& node, ValueIndex bias) {

@@ -364,6 +364,7 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kCumulative: return ValueType{inputs[0]->type, inputs[0]->shape};
     case OperatorKind::kWhere: return infer_where(inputs);
     case OperatorKind::kConvolutionTranspose:
+    case OperatorKind::kBlockMatMul:
     case OperatorKind::kReshape:
     case OperatorKind::kSlice:
     case OperatorKind::kCast:

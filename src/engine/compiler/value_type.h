@@ -29,7 +29,7 @@ DataType compute_type(OperatorKind kind, DataType type);
 //
 // REQUIRES: not kConvolutionTranspose, kReshape, kSlice, kCast, kQuantize,
 // kDequantize, kExpand, kPad, kTopK, kRecurrent, kTreeEnsemble, kPairCoupling, kDecodeJpeg, kWordPiece, kAttention,
-// kResize, kDepthToSpace or kReorder, whose result is given to them.
+// kBlockMatMul, kResize, kDepthToSpace or kReorder, whose result is given to them.
 Result<ValueType> infer(OperatorKind kind, std::span<const Value* const> inputs, const Attributes& attributes);
 
 // numpy's rule.

@@ -250,6 +250,25 @@ TEST_P(LesserKernelTest, FilesOutsideStayAsTheyAre) {
   EXPECT_EQ(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec);
 }
 
+// The rows of docs/SECURITY.md's table that differ: what is open on this kernel, and what stays refused.
+TEST_P(LesserKernelTest, ReadsAndSeesMoreWithoutLandlockAndWritesNothingThen) {
+  options_.safety.kernel = parse_kernel_limits(GetParam()).value();
+  const Status started = start();
+  ASSERT_TRUE(started.ok()) << started.message();
+  const bool has_landlock = options_.safety.kernel.landlock > 0;
+  const auto opens = [&](const char* file) { return evaluated("could(lambda: open('" + std::string(file) + "'))"); };
+  const char* const more = has_landlock ? "PermissionError" : "could";
+  EXPECT_EQ(opens("/etc/passwd"), more);
+  EXPECT_EQ(opens("/proc/self/mounts"), more);
+  EXPECT_EQ(opens("/proc/self/net/tcp"), more);
+  const std::string written = evaluated("could(lambda: wrote(os.environ['TMPDIR'] + '/new'))");
+  EXPECT_EQ(written == "could", has_landlock) << written;
+  for (const char* refused : {"open('/etc/passwd', 'w')", "socket.socket()", "os.fork()", "os.memfd_create('x')",
+                              "os.kill(os.getppid() or 2, 0)", "os.killpg(0, 0)"}) {
+    EXPECT_NE(evaluated("could(lambda: " + std::string(refused) + ")"), "could") << refused;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, LesserKernelTest,
                          testing::Values("", "ids=no", "landlock=0", "landlock=1", "landlock=3", "landlock=6",
                                          "namespaces=no", "namespaces=no,ids=no", "landlock=0,namespaces=no,ids=no",

@@ -8,10 +8,11 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 37> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 38> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
+    {OperatorKind::kBlockMatMul, "BlockMatMul"},
     {OperatorKind::kMaxPool, "MaxPool"},
     {OperatorKind::kAveragePool, "AveragePool"},
     {OperatorKind::kUnary, "Unary"},

@@ -40,6 +40,12 @@ enum class OperatorKind : uint16_t {
   // (of the last two dimensions); alpha: float, scales the product before the
   // bias. Post-operations allowed. Narrow: as kConvolution.
   kMatMul,
+  // X[..,K], codes (uint8), scales (float32), optional zero points (uint8; left out: the middle), optional bias[N] ->
+  // Y[..,N] (float32): X times weights of few bits, plus the bias. The form of codes, scales and zero points:
+  // engine/device/block_weights.h. bits: int, 4 or 8; block: int. rounds: int 0/1; with 1 each block of each row of X
+  // is first rounded to multiples of its largest magnitude / 127 (to the even one of two), and the products of the
+  // integers are summed up exactly. A value that is not finite makes its row NaN then.
+  kBlockMatMul,
   // X[N,C,d..] -> Y. kernel, strides, dilations, pads (begins then ends, may be
   // asymmetric; the compiler has resolved auto_pad and ceil_mode into them): ints.
   // Narrow: bfloat16 or uint8.
@@ -101,7 +107,8 @@ enum class OperatorKind : uint16_t {
   kQuantize,
   // X (uint8 or int8) -> Y (float32): (X - zero_point) * scale. scale: float > 0;
   // zero_point: int. Or, of constants in the compiler alone, `scales`: floats,
-  // `zero_points`: ints, one for each entry of dimension `axis`: int >= 0.
+  // `zero_points`: ints, one for each entry of dimension `axis`: int >= 0. Or, of matrices in the compiler alone,
+  // X, scales, optional zero points, one for each block of `block` entries along dimension `axis`: ints.
   kDequantize,
   // condition (bool), A, B -> Y with numpy broadcasting.
   kWhere,

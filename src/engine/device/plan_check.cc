@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/block_weights.h"
 #include "engine/device/tree_node.h"
 #include "engine/device/word_piece.h"
 
@@ -41,6 +42,7 @@ const std::vector<KindRule>& kind_rules() {
        2,
        {{"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}, {"groups", kInteger}}},
       {OperatorKind::kMatMul, 2, {{"transpose_a", kInteger}, {"transpose_b", kInteger}, {"alpha", kReal}}},
+      {OperatorKind::kBlockMatMul, 3, {{"bits", kInteger}, {"block", kInteger}, {"rounds", kInteger}}},
       {OperatorKind::kMaxPool,
        1,
        {{"kernel", kIntegers}, {"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}}},
@@ -236,6 +238,27 @@ bool is_attention(const Operator& operation, const Plan& plan) {
   return !shape(3).empty() && shape(3).back() == keys && broadcasts(shape(3), scores);
 }
 
+bool is_block_matmul(const Operator& operation, const Plan& plan) {
+  const auto tensor = [&](size_t i) -> const Tensor& { return plan.tensors[operation.inputs[i]]; };
+  const auto is = [&](size_t i, DataType type, const Shape& shape) {
+    return tensor(i).type == type && tensor(i).shape == shape;
+  };
+  const auto has = [&](size_t i) { return operation.inputs.size() > i && operation.inputs[i] != kNoTensor; };
+  const Tensor& result = plan.tensors[operation.outputs[0]];
+  Shape expected = tensor(0).shape;
+  if (expected.empty() || result.shape.empty()) return false;
+  const BlockWeights weights{.depth = expected.back(),
+                             .columns = result.shape.back(),
+                             .block = operation.attributes.integer("block"),
+                             .bits = operation.attributes.integer("bits")};
+  expected.back() = weights.columns;
+  return weights.is_possible() && result.type == DataType::kFloat32 && result.shape == expected &&
+         tensor(0).type == DataType::kFloat32 && is(1, DataType::kUint8, weights.codes_shape()) &&
+         is(2, DataType::kFloat32, weights.scales_shape()) &&
+         (!has(3) || is(3, DataType::kUint8, weights.scales_shape())) &&
+         (!has(4) || is(4, DataType::kFloat32, {weights.columns}));
+}
+
 bool is_depth_to_space(const Operator& operation, const Plan& plan) {
   const Tensor& from = plan.tensors[operation.inputs[0]];
   const Tensor& to = plan.tensors[operation.outputs[0]];
@@ -378,6 +401,7 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
       }
       return element_count(kept) == element_count(result);
     }
+    case OperatorKind::kBlockMatMul: return is_block_matmul(operation, plan);
     case OperatorKind::kDepthToSpace: return is_depth_to_space(operation, plan);
     case OperatorKind::kPad:
       return shape(0).size() == result.size() && operation.attributes.integers("pads").size() == 2 * result.size();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/block_weights.h"
 #include "engine/device/tree_node.h"
 
 namespace foliot {
@@ -88,6 +89,58 @@ Plan tree_plan() {
   plan.input_bytes = 32;
   plan.output_bytes = 8;
   return plan;
+}
+
+// Weights of 4 bits [40, 20] in blocks of 16, with zero points and a bias.
+Plan block_plan() {
+  const BlockWeights form{.depth = 40, .columns = 20, .block = 16, .bits = 4};
+  Plan plan;
+  uint64_t offset = 0;
+  const auto weights = [&](const char* name, DataType type, const Shape& shape) {
+    const uint64_t bytes = byte_size(type, shape);
+    plan.tensors.push_back(
+        {.name = name, .type = type, .shape = shape, .bytes = bytes, .place = Place::kWeights, .offset = offset});
+    offset += (bytes + 63) / 64 * 64;
+  };
+  plan.tensors = {{.name = "x", .shape = {3, 40}, .bytes = 480, .place = Place::kInput}};
+  weights("codes", DataType::kUint8, form.codes_shape());
+  weights("scales", DataType::kFloat32, form.scales_shape());
+  weights("zero points", DataType::kUint8, form.scales_shape());
+  weights("bias", DataType::kFloat32, {20});
+  plan.tensors.push_back({.name = "y", .shape = {3, 20}, .bytes = 240, .place = Place::kOutput});
+  Operator product{.kind = OperatorKind::kBlockMatMul, .name = "product", .inputs = {0, 1, 2, 3, 4}, .outputs = {5}};
+  product.attributes.set("bits", int64_t{4});
+  product.attributes.set("block", int64_t{16});
+  product.attributes.set("rounds", int64_t{0});
+  plan.operators = {product};
+  plan.inputs = {0};
+  plan.outputs = {5};
+  plan.input_bytes = 480;
+  plan.output_bytes = 240;
+  return plan;
+}
+
+TEST(PlanCheckTest, WeightsInBlocksHaveTheirShapes) {
+  constexpr uint64_t kWeightsBytes = 1 << 20;
+  const Status sound = check_plan(block_plan(), kWeightsBytes, one_byte);
+  EXPECT_TRUE(sound.ok()) << sound.message();
+  const auto set = [](Plan& plan, const char* name, int64_t value) { plan.operators[0].attributes.set(name, value); };
+  std::vector<std::function<void(Plan&)>> damages{
+      [&](Plan& plan) { set(plan, "bits", 0); },           [&](Plan& plan) { set(plan, "bits", 8); },
+      [&](Plan& plan) { set(plan, "block", 0); },          [&](Plan& plan) { set(plan, "block", 12); },
+      [&](Plan& plan) { set(plan, "block", 32); },         [&](Plan& plan) { set(plan, "block", int64_t{1} << 40); },
+      [](Plan& plan) { plan.tensors[5].shape = {4, 15}; }, [](Plan& plan) { plan.tensors[0].shape = {5, 24}; },
+  };
+  for (size_t i = 0; i <= 5; ++i) {
+    damages.emplace_back([i](Plan& plan) { plan.tensors[i].type = DataType::kInt8; });
+    // One depth less has the same words.
+    damages.emplace_back([i](Plan& plan) { plan.tensors[i].shape.back() -= i == 0 ? 8 : 1; });
+  }
+  for (size_t i = 0; i < damages.size(); ++i) {
+    Plan plan = block_plan();
+    damages[i](plan);
+    EXPECT_FALSE(check_plan(plan, kWeightsBytes, one_byte).ok()) << i;
+  }
 }
 
 TEST(PlanCheckTest, TreesStayWithinTheirLimits) {

@@ -22,26 +22,32 @@ InputExecutor::InputExecutor(uint64_t io_cache_bytes, uint32_t context_count, In
       outcomes_(outcomes),
       lanes_(std::move(lanes)),
       inbox_(slots.size()),
-      returned_(slots.size()) {
+      returned_{SpscRing<uint32_t>(slots.size()), SpscRing<uint32_t>(slots.size())} {
   for (uint32_t slot = 0; slot < slots.size(); ++slot) free_slots_.push_back(slot);
 }
 
-void InputExecutor::give_back(uint32_t slot) { FOLIOT_CHECK(returned_.push(slot)); }
+void InputExecutor::give_back(uint32_t slot, bool from_large) {
+  FOLIOT_CHECK(returned_[from_large ? 1 : 0].push(slot));
+}
 
 // What has a range before it that is over now is there with its successor at the latest.
 void InputExecutor::take_returned() {
-  while (std::optional<uint32_t> index = returned_.pop()) {
-    const InferSlot& slot = slots_[*index];
-    const Action& action = slot.work.action;
-    std::optional<Batch>& batch = batches_[action.context];
-    free_slots_.push_back(*index);
-    if (action.range.whole()) {
-      io_cache_.release(slot.block);
-    } else if (slot.status != OutcomeStatus::kDone || action.range.ends()) {
-      release(batch);
-    } else {
-      batch->last = action;
-    }
+  for (SpscRing<uint32_t>& returned : returned_) {
+    while (std::optional<uint32_t> index = returned.pop()) take_back(*index);
+  }
+}
+
+void InputExecutor::take_back(uint32_t index) {
+  const InferSlot& slot = slots_[index];
+  const Action& action = slot.work.action;
+  std::optional<Batch>& batch = batches_[action.context];
+  free_slots_.push_back(index);
+  if (action.range.whole()) {
+    io_cache_.release(slot.block);
+  } else if (slot.status != OutcomeStatus::kDone || action.range.ends()) {
+    release(batch);
+  } else {
+    batch->last = action;
   }
 }
 
@@ -92,6 +98,8 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   if (free_slots_.empty()) return OutcomeStatus::kQueueFull;
   std::optional<Batch>& batch = batches_[action.context];
   const ExecPart part{.range = action.range, .lanes = action.lanes, .context = device_context(action)};
+  const IoBytes bytes = model->io_bytes[*plan];
+  const bool is_large = action.range.ends() && bytes.output > kSmallResultBytes;
   if (!action.range.begins()) {
     const Batch* unfinished = resumed(action);
     if (unfinished == nullptr) return OutcomeStatus::kNoContext;
@@ -101,10 +109,10 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
                              .part = part,
                              .input_offset = unfinished->block.offset,
                              .output_offset = unfinished->output_offset};
+    slots_[current_].is_large = is_large;
     return OutcomeStatus::kDone;
   }
   release(batch);  // given up by the controller, which has no use for it any more
-  const IoBytes bytes = model->io_bytes[*plan];
   // The input block is rounded up so that the output block behind it is aligned.
   const uint64_t output_at = (bytes.input + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
   io_cache_.grow(io_cache_bytes_.load(std::memory_order_acquire));
@@ -116,6 +124,7 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   slot.work = {
       .action = action, .part = part, .input_offset = block->offset, .output_offset = block->offset + output_at};
   slot.block = *block;
+  slot.is_large = is_large;
   if (!action.range.ends()) batch = Batch{action, *block, slot.work.output_offset};
   return OutcomeStatus::kDone;
 }
@@ -139,7 +148,7 @@ void InputExecutor::finish(TimePoint start, TimePoint end, const Status& /*alway
 }
 
 ExecExecutor::ExecExecutor(uint32_t lane, LaneClaims& claims, InferSlots& slots, ModelTable& models, Engine& engine,
-                           std::vector<Waker*> wakers, OutputExecutor& next, Waker& next_waker)
+                           std::vector<Waker*> wakers, const OutputExecutors& next)
     : lane_(lane),
       claims_(claims),
       slots_(slots),
@@ -147,7 +156,6 @@ ExecExecutor::ExecExecutor(uint32_t lane, LaneClaims& claims, InferSlots& slots,
       engine_(engine),
       wakers_(std::move(wakers)),
       next_(next),
-      next_waker_(next_waker),
       inbox_(slots.size()),
       queue_(slots.size()) {}
 
@@ -244,12 +252,14 @@ void ExecExecutor::pass_on(uint32_t slot, OutcomeStatus status, TimePoint start,
   slots_[slot].status = status;
   slots_[slot].exec_start = start;
   slots_[slot].exec_end = end;
-  next_.submit(lane_, slot);
-  next_waker_.wake();
+  const OutputOf& next = slots_[slot].is_large && status == OutcomeStatus::kDone ? next_.large : next_.small;
+  next.executor->submit(lane_, slot);
+  next.waker->wake();
 }
 
-OutputExecutor::OutputExecutor(uint32_t lane_count, InferSlots& slots, Engine& engine, OutcomeSink& outcomes)
-    : slots_(slots), engine_(engine), outcomes_(outcomes) {
+OutputExecutor::OutputExecutor(bool is_of_large, uint32_t lane_count, InferSlots& slots, Engine& engine,
+                               OutcomeSink& outcomes)
+    : is_of_large_(is_of_large), slots_(slots), engine_(engine), outcomes_(outcomes), queue_(slots.size()) {
   for (uint32_t lane = 0; lane < lane_count; ++lane) {
     inboxes_.push_back(std::make_unique<SpscRing<uint32_t>>(slots.size()));
   }
@@ -260,14 +270,16 @@ void OutputExecutor::submit(uint32_t lane, uint32_t slot) { FOLIOT_CHECK(inboxes
 Executor::Step OutputExecutor::poll(TimePoint now) {
   for (const auto& inbox : inboxes_) {
     while (std::optional<uint32_t> slot = inbox->pop()) {
-      current_ = *slot;
-      if (slots_[current_].status == OutcomeStatus::kDone) {
-        return {.run = true, .action = &slots_[current_].work.action};
+      if (slots_[*slot].status == OutcomeStatus::kDone) {
+        queue_.push(*slot, slots_[*slot].work.action.latest, TimePoint::infinite_future());
+      } else {
+        report(*slot, Duration(), now);
       }
-      report(current_, Duration(), now);
     }
   }
-  return {.wake = TimePoint::infinite_future()};
+  if (queue_.empty()) return {.wake = TimePoint::infinite_future()};
+  current_ = queue_.pop();
+  return {.run = true, .action = &slots_[current_].work.action};
 }
 
 Status OutputExecutor::perform() {
@@ -299,7 +311,7 @@ void OutputExecutor::report(uint32_t index, Duration output_duration, TimePoint 
     outcome.conditions = slot.conditions;
     outcome.counts = slot.counts;
   }
-  first_->give_back(index);
+  first_->give_back(index, is_of_large_);
   outcomes_.report(outcome);
 }
 

@@ -1,7 +1,10 @@
 // INPUT, EXEC and OUTPUT: the three executors through which every INFER passes
 // (Clockwork, section 5.2). INPUT runs on receipt, EXEC in the action's window,
-// OUTPUT at once; a refused INFER passes through OUTPUT too, which alone gives
-// back what INPUT took and reports the outcome.
+// OUTPUT at once, of several results the one whose window closed first. A refused INFER
+// passes through OUTPUT too, which alone gives back what INPUT took and reports the outcome.
+//
+// Results above kSmallResultBytes have an OUTPUT executor of their own, where its driver has a
+// thread for it: to copy MiBs takes milliseconds, for which small results of others do not wait.
 //
 // A batch that is run in ranges passes through all three with each of them: INPUT copies its
 // rows with the first, OUTPUT with the last, and its place in the io cache is its own from
@@ -41,6 +44,8 @@ inline uint32_t device_contexts(uint32_t lane_count, uint32_t context_count) {
   return context_count == 1 ? lane_count : lane_count + context_count;
 }
 
+inline constexpr uint64_t kSmallResultBytes = 64 << 10;
+
 // An INFER in flight. There is a fixed number of these, handed from executor to
 // executor by index.
 struct InferSlot {
@@ -49,6 +54,7 @@ struct InferSlot {
   RowConditions conditions;
   RowCounts counts;
   IoCache::Block block;
+  bool is_large = false;  // what OUTPUT copies
   OutcomeStatus status = OutcomeStatus::kDone;
   Duration input_duration;
   TimePoint ready;
@@ -67,6 +73,16 @@ struct ExecLane {
   Waker* waker;
 };
 
+// Likewise OUTPUT of small results, and of large ones; they may be the same.
+struct OutputOf {
+  OutputExecutor* executor;
+  Waker* waker;
+};
+struct OutputExecutors {
+  OutputOf small;
+  OutputOf large;
+};
+
 class InputExecutor : public Executor {
  public:
   InputExecutor(uint64_t io_cache_bytes, uint32_t context_count, InferSlots& slots, ModelTable& models, Engine& engine,
@@ -74,8 +90,8 @@ class InputExecutor : public Executor {
 
   // From the worker's one sender. False when the queue is full.
   bool submit(const Action& action) { return inbox_.push(action); }
-  // From OUTPUT: the INFER in this slot is over.
-  void give_back(uint32_t slot);
+  // From OUTPUT of small results, or of large ones: the INFER in this slot is over.
+  void give_back(uint32_t slot, bool from_large);
   // Any thread: the device has so much of it from now on. Never less than before.
   void grow_io_cache(uint64_t bytes) { io_cache_bytes_.store(bytes, std::memory_order_release); }
 
@@ -97,6 +113,7 @@ class InputExecutor : public Executor {
     uint64_t output_offset = 0;
   };
   void take_returned();
+  void take_back(uint32_t slot);
   OutcomeStatus begin(const Action& action);
   // Where the device computes it.
   ContextIndex device_context(const Action& action) const;
@@ -114,7 +131,7 @@ class InputExecutor : public Executor {
   OutcomeSink& outcomes_;
   const std::vector<ExecLane> lanes_;
   SpscRing<Action> inbox_;
-  SpscRing<uint32_t> returned_;
+  std::array<SpscRing<uint32_t>, 2> returned_;  // from OUTPUT of small results and of large ones
   uint32_t current_ = 0;
 };
 
@@ -122,7 +139,7 @@ class ExecExecutor : public Executor {
  public:
   // `wakers`: of the EXEC executors of all lanes.
   ExecExecutor(uint32_t lane, LaneClaims& claims, InferSlots& slots, ModelTable& models, Engine& engine,
-               std::vector<Waker*> wakers, OutputExecutor& next, Waker& next_waker);
+               std::vector<Waker*> wakers, const OutputExecutors& next);
 
   // From INPUT. The INFER takes this lane, perhaps among others.
   void submit(uint32_t slot);
@@ -150,8 +167,7 @@ class ExecExecutor : public Executor {
   ModelTable& models_;
   Engine& engine_;
   const std::vector<Waker*> wakers_;  // by lane
-  OutputExecutor& next_;
-  Waker& next_waker_;
+  const OutputExecutors next_;
   SpscRing<uint32_t> inbox_;
   ExecutorQueue<uint32_t> queue_;
   uint32_t current_ = 0;
@@ -159,14 +175,14 @@ class ExecExecutor : public Executor {
 
 class OutputExecutor : public Executor {
  public:
-  OutputExecutor(uint32_t lane_count, InferSlots& slots, Engine& engine, OutcomeSink& outcomes);
+  OutputExecutor(bool is_of_large, uint32_t lane_count, InferSlots& slots, Engine& engine, OutcomeSink& outcomes);
 
   // Whom to give slots back to; before the first poll().
   void set_first(InputExecutor& first) { first_ = &first; }
   // From EXEC of this lane.
   void submit(uint32_t lane, uint32_t slot);
 
-  const char* name() const override { return "output"; }
+  const char* name() const override { return is_of_large_ ? "large_output" : "output"; }
   Step poll(TimePoint now) override;
   Status perform() override;
   void finish(TimePoint start, TimePoint end, const Status& status) override;
@@ -174,11 +190,13 @@ class OutputExecutor : public Executor {
  private:
   void report(uint32_t slot, Duration output_duration, TimePoint output_end);
 
+  const bool is_of_large_;
   InferSlots& slots_;
   Engine& engine_;
   OutcomeSink& outcomes_;
   InputExecutor* first_ = nullptr;
   std::vector<std::unique_ptr<SpscRing<uint32_t>>> inboxes_;  // by lane
+  ExecutorQueue<uint32_t> queue_;                             // by `latest`; nothing is refused here
   uint32_t current_ = 0;
 };
 

@@ -28,19 +28,23 @@ Worker::Worker(const WorkerOptions& options, Engine& engine, OutcomeSink& outcom
       models_(options.models_max),
       slots_(options.infers_in_flight_max),
       load_(options.page_count, options.loads_in_flight_max, models_, engine, outcomes),
-      output_(options.lane_count, slots_, engine, outcomes),
+      output_(false, options.lane_count, slots_, engine, outcomes),
+      large_output_(true, options.lane_count, slots_, engine, outcomes),
       lanes_(make_lanes(options.lane_count, engine)),
       input_(options.io_cache_bytes, options.context_count, slots_, models_, engine, outcomes,
              exec_lanes(lanes_, wakers)) {
   output_.set_first(input_);
+  large_output_.set_first(input_);
 }
 
 std::vector<std::unique_ptr<ExecExecutor>> Worker::make_lanes(uint32_t count, Engine& engine) {
   FOLIOT_CHECK(count >= 1 && count <= kLanesMax && wakers_.other_lanes.size() == count - 1);
+  OutputExecutors outputs{.small = {&output_, &wakers_.output}, .large = {&output_, &wakers_.output}};
+  if (wakers_.large_output != nullptr) outputs.large = {&large_output_, wakers_.large_output};
   std::vector<std::unique_ptr<ExecExecutor>> lanes;
   for (uint32_t lane = 0; lane < count; ++lane) {
-    lanes.push_back(std::make_unique<ExecExecutor>(lane, claims_, slots_, models_, engine, exec_wakers(wakers_),
-                                                   output_, wakers_.output));
+    lanes.push_back(
+        std::make_unique<ExecExecutor>(lane, claims_, slots_, models_, engine, exec_wakers(wakers_), outputs));
   }
   return lanes;
 }
@@ -48,6 +52,7 @@ std::vector<std::unique_ptr<ExecExecutor>> Worker::make_lanes(uint32_t count, En
 std::vector<Executor*> Worker::executors() {
   std::vector<Executor*> all{&load_, &input_, lanes_[0].get(), &output_};
   for (size_t lane = 1; lane < lanes_.size(); ++lane) all.push_back(lanes_[lane].get());
+  if (wakers_.large_output != nullptr) all.push_back(&large_output_);
   return all;
 }
 

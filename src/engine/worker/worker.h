@@ -1,4 +1,4 @@
-// Worker: one device and its executors: LOAD, INPUT, OUTPUT, and EXEC of each lane. It does
+// Worker: one device and its executors: LOAD, INPUT, OUTPUT, that of large results, and EXEC of each lane. It does
 // what actions demand, within their windows, or refuses; it chooses nothing (Clockwork,
 // section 4.4).
 //
@@ -38,6 +38,7 @@ struct WorkerWakers {
   Waker& exec;  // of lane 0
   Waker& output;
   std::vector<Waker*> other_lanes{};  // of EXEC of lanes 1, 2, ...
+  Waker* large_output = nullptr;      // of OUTPUT of large results; null: `output` has them, too
 };
 
 class Worker : public ActionSink {
@@ -54,7 +55,7 @@ class Worker : public ActionSink {
 
   void send(const Action& action) override;
 
-  // LOAD, INPUT, EXEC of lane 0, OUTPUT; EXEC of lanes 1, 2, ...
+  // LOAD, INPUT, EXEC of lane 0, OUTPUT; EXEC of lanes 1, 2, ...; OUTPUT of large results, if it has a waker
   std::vector<Executor*> executors();
   const LoadExecutor& load() const { return load_; }
   const InputExecutor& input() const { return input_; }
@@ -68,6 +69,7 @@ class Worker : public ActionSink {
   InferSlots slots_;
   LoadExecutor load_;
   OutputExecutor output_;
+  OutputExecutor large_output_;
   LaneClaims claims_;
   std::vector<std::unique_ptr<ExecExecutor>> lanes_;
   InputExecutor input_;

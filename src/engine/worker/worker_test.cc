@@ -369,6 +369,82 @@ TEST_F(WorkerTest, AnUnloadUnderAnExecIsRefused) {
   exec->finish(at(1), at(2), exec->perform());
 }
 
+// The large one is being copied when the small one is there.
+TEST(WorkerOutputsTest, ALargeResultKeepsNoSmallOneWaiting) {
+  OneRow payloads(100, 50);
+  FakeEngine engine(payloads, 1 << 20);
+  Outcomes outcomes;
+  CountingWaker waker;
+  CountingWaker large_waker;
+  Worker worker({.page_count = 2, .io_cache_bytes = 1 << 20, .models_max = 2}, engine, outcomes,
+                {waker, waker, waker, waker, {}, &large_waker});
+  for (uint32_t id = 0; id < 2; ++id) {
+    auto info = std::make_shared<ModelInfo>();
+    info->id = ModelId(id);
+    info->inputs = {{"x", DataType::kUint8, {100}, {""}}};
+    info->outputs = {{"y", DataType::kUint8, {50}, {""}}};
+    info->buckets.resize(1);
+    WorkerModel model = engine.add({info}).value();
+    if (id == 0) model.io_bytes = {{100, kSmallResultBytes + 1}};
+    worker.add_model(model);
+    EXPECT_TRUE(engine.prepare(ModelId(id), 0).ok());
+    EXPECT_TRUE(worker.load_now(ModelId(id)).ok());
+  }
+  const std::vector<Executor*> executors = worker.executors();
+  ASSERT_EQ(executors.size(), 5u);
+  const auto run = [&](std::initializer_list<size_t> which) {
+    for (const size_t i : which) {
+      while (executors[i]->poll(at(0)).run) executors[i]->finish(at(0), at(0), executors[i]->perform());
+    }
+  };
+  const auto infer = [&](uint32_t model) {
+    Action action{.id = ActionId(model + 1), .model = ModelId(model), .latest = at(1000), .batch_size = 1};
+    action.rows.add({RequestId(model + 1), PayloadHandle(1)});
+    worker.send(action);
+    run({1, 2});
+  };
+  infer(0);
+  EXPECT_EQ(large_waker.wakes, 1);
+  Executor* large = executors[4];
+  EXPECT_EQ(std::string(large->name()), "large_output");
+  ASSERT_TRUE(large->poll(at(0)).run);
+  infer(1);
+  run({3});
+  ASSERT_EQ(outcomes.all.size(), 1u);
+  EXPECT_EQ(outcomes.all[0].action, ActionId(2));
+  large->finish(at(0), at(5), large->perform());
+  ASSERT_EQ(outcomes.all.size(), 2u);
+  EXPECT_EQ(outcomes.all[1].action, ActionId(1));
+  EXPECT_EQ(outcomes.all[1].output_end, at(5));
+  run({1});
+  EXPECT_EQ(worker.input().io_bytes_free(), uint64_t{1} << 20) << "both gave back what they had";
+}
+
+// Three results wait for OUTPUT: those of best effort have windows that never close.
+TEST_F(WorkerTest, OutputTakesTheResultWhoseWindowClosesFirst) {
+  worker_.send(action(ActionType::kLoad));
+  run(at(0));
+  outcomes_.all.clear();
+  const auto send = [&](TimePoint latest) {
+    Action infer = action(ActionType::kInfer);
+    infer.latest = latest;
+    worker_.send(infer);
+    return infer.id;
+  };
+  const ActionId first = send(TimePoint::infinite_future());
+  const ActionId second = send(TimePoint::infinite_future());
+  const ActionId urgent = send(at(20));
+  const std::vector<Executor*> executors = worker_.executors();
+  for (Executor* executor : {executors[1], executors[2]}) {
+    while (executor->poll(at(1)).run) executor->finish(at(1), at(1), executor->perform());
+  }
+  run(at(2));
+  ASSERT_EQ(outcomes_.all.size(), 3u);
+  EXPECT_EQ(outcomes_.all[0].action, urgent);
+  EXPECT_EQ(outcomes_.all[1].action, first);
+  EXPECT_EQ(outcomes_.all[2].action, second);
+}
+
 TEST_F(WorkerTest, AFullQueueIsSaidAtOnce) {
   for (int i = 0; i < 5; ++i) worker_.send(action(ActionType::kLoad));
   ASSERT_EQ(outcomes_.all.size(), 1u);

@@ -70,8 +70,8 @@ void step_back(bool background) {
 }
 
 // True if files are restricted, false if this kernel cannot.
-Result<bool> restrict_files(const std::vector<std::filesystem::path>& readable) {
-  std::optional<Landlock> landlock = Landlock::create();
+Result<bool> restrict_files(const std::vector<std::filesystem::path>& readable, int landlock_max) {
+  std::optional<Landlock> landlock = Landlock::create(false, landlock_max);
   if (!landlock) return false;
   for (const std::filesystem::path& path : readable) {
     FOLIOT_RETURN_IF_ERROR(landlock->allow(path, Landlock::Access::kRead));
@@ -354,7 +354,8 @@ Result<std::vector<std::string>> confine(const Confinement& confinement) {
     return Status::internal(because("cannot give up new privileges", errno));
   }
   FOLIOT_RETURN_IF_ERROR(limit_resources(confinement));
-  FOLIOT_ASSIGN_OR_RETURN(const bool files_restricted, restrict_files(confinement.readable));
+  FOLIOT_ASSIGN_OR_RETURN(const bool files_restricted,
+                          restrict_files(confinement.readable, confinement.kernel.landlock));
   if (!files_restricted) note("no Landlock: it may read what this user may read");
   note(drop_privileges(files_restricted));
   note(restrict_system_calls());

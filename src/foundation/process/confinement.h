@@ -25,6 +25,7 @@ struct Confinement {
   uint64_t file_bytes = 0;    // of a file that is written; 0: no limit
   Duration cpu_time;          // of all threads together; zero: no limit
   bool background = false;    // disk and CPU only where no other process wants them
+  KernelLimits kernel{};      // its Landlock
 };
 
 // Confines the calling process, and returns what was not available ("no ...").

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -22,6 +23,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,6 +33,12 @@ namespace {
 
 // A confined function reports success by its exit code.
 constexpr int kCould = 0, kCouldNot = 1, kNotConfined = 2, kUnconfined = 3;
+
+bool lacks_more_than_asked(const std::vector<std::string>& unconfined, const KernelLimits& kernel) {
+  return std::ranges::any_of(unconfined, [&](const std::string& what) {
+    return kernel.landlock > 0 || what.find("no Landlock") == std::string::npos;
+  });
+}
 
 class ConfinementTest : public testing::Test {
  protected:
@@ -49,7 +57,7 @@ class ConfinementTest : public testing::Test {
     if (child == 0) {
       const auto unconfined = confine(confinement);
       if (!unconfined.ok()) ::_exit(kNotConfined);
-      if (!unconfined->empty()) ::_exit(kUnconfined);
+      if (lacks_more_than_asked(*unconfined, confinement.kernel)) ::_exit(kUnconfined);
       ::_exit(something() ? kCould : kCouldNot);
     }
     int status = 0;
@@ -99,6 +107,30 @@ TEST_F(ConfinementTest, HasNoNetworkAndNoOtherProcess) {
   expect(kCouldNot, [] { return ::execl("/bin/true", "true", nullptr) == 0; });
   expect(kCouldNot, [] { return ::kill(::getppid(), 0) == 0; });
 }
+
+class KernelConfinementTest : public ConfinementTest, public testing::WithParamInterface<int> {};
+
+// Without Landlock it reads what its user may, as docs/SECURITY.md says, and all else stays refused.
+TEST_P(KernelConfinementTest, WithoutLandlockItReadsMoreAndDoesNoMore) {
+  const Confinement confinement{.kernel = {.landlock = GetParam()}};
+  const auto model = folder_ / "model/model.onnx";
+  expect(
+      kCould, [&] { return can_open("model/model.onnx", O_RDONLY); }, confinement);
+  expect(
+      GetParam() == 0 ? kCould : kCouldNot, [] { return ::open("/etc/passwd", O_RDONLY) >= 0; }, confinement);
+  for (const std::function<bool()>& refused : std::initializer_list<std::function<bool()>>{
+           [&] { return can_open("model/new", O_WRONLY | O_CREAT); }, [&] { return can_open("secret", O_RDWR); },
+           [&] { return ::unlink(model.c_str()) == 0; }, [&] { return ::truncate(model.c_str(), 0) == 0; },
+           [&] { return can_open("model/model.onnx", O_RDONLY | O_TRUNC); },
+           [] { return ::socket(AF_INET, SOCK_STREAM, 0) >= 0; }, [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0; },
+           [] { return ::fork() >= 0; }, [] { return ::execl("/bin/true", "true", nullptr) == 0; },
+           [] { return ::kill(::getppid(), 0) == 0; }}) {
+    expect(kCouldNot, refused, confinement);
+  }
+  EXPECT_EQ(std::filesystem::file_size(model), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Landlock, KernelConfinementTest, testing::Values(0, 1, 3, 6));
 
 TEST_F(ConfinementTest, MayHaveThreadsAndExecutableMemory) {
   expect(kCould, [] {
@@ -206,7 +238,7 @@ class ProgramConfinementTest : public ConfinementTest {
     if (child == 0) {
       const auto unconfined = confine_program(confinement);
       if (!unconfined.ok()) ::_exit(kNotConfined);
-      if (!unconfined->empty()) ::_exit(kUnconfined);
+      if (lacks_more_than_asked(*unconfined, confinement.kernel)) ::_exit(kUnconfined);
       ::_exit(something() ? kCould : kCouldNot);
     }
     int status = 0;
@@ -243,6 +275,30 @@ TEST_F(ProgramConfinementTest, ExecutesWhatIsNamed) {
   expect_program(kCould, executes, {.executable = {"/bin/true", loader}});
   expect_program(kCouldNot, executes, {.executable = {"/bin/false", loader}});
 }
+
+class KernelProgramTest : public ProgramConfinementTest, public testing::WithParamInterface<int> {};
+
+// Without Landlock it reads and executes what its user may, and writes nothing, not even in its own folder.
+TEST_P(KernelProgramTest, WithoutLandlockItReadsAndExecutesMoreAndWritesNothing) {
+  const ProgramConfinement confinement{.kernel = {.landlock = GetParam()}};
+  const int more = GetParam() == 0 ? kCould : kCouldNot;
+  expect_program(
+      kCould, [&] { return can_open("model/model.onnx", O_RDONLY); }, confinement);
+  expect_program(
+      more, [] { return ::open("/etc/passwd", O_RDONLY) >= 0; }, confinement);
+  expect_program(
+      more, [] { return ::execl("/bin/true", "true", nullptr) == 0; }, confinement);
+  expect_program(
+      GetParam() == 0 ? kCouldNot : kCould, [&] { return can_open("own/new", O_WRONLY | O_CREAT); }, confinement);
+  for (const char* file : {"model/model.onnx", "secret"}) {
+    expect_program(
+        kCouldNot, [&] { return can_open(file, O_WRONLY); }, confinement);
+    expect_program(
+        kCouldNot, [&] { return can_open(file, O_RDONLY | O_TRUNC); }, confinement);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Landlock, KernelProgramTest, testing::Values(0, 1, 3, 6));
 
 TEST_F(ProgramConfinementTest, DevicesAreWritten) {
   const auto writes = [] { return ::open("/dev/null", O_WRONLY) >= 0; };
@@ -369,9 +425,7 @@ class CallTest : public ProgramConfinementTest, public testing::WithParamInterfa
     if (child == 0) {
       const auto unconfined = confine_program(confinement);
       if (!unconfined.ok()) ::_exit(kNotConfined);
-      for (const std::string& what : *unconfined) {
-        if (kernel.landlock > 0 || what.find("no Landlock") == std::string::npos) ::_exit(kUnconfined);
-      }
+      if (lacks_more_than_asked(*unconfined, kernel)) ::_exit(kUnconfined);
       const bool could = call.make() >= 0;
       ::_exit(could || (errno != EPERM && errno != EACCES && errno != ENOSYS) ? kCould : kCouldNot);
     }

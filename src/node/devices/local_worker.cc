@@ -104,8 +104,8 @@ Status too_small(std::string_view need, uint64_t needed, std::string_view what, 
                                                 what, format_bytes(bytes), flag));
 }
 
-// LOAD, INPUT and OUTPUT.
-constexpr size_t kExecutorsBesideLanes = 3;
+// LOAD, INPUT, OUTPUT, and OUTPUT of large results.
+constexpr size_t kExecutorsBesideLanes = 4;
 
 // Of EXEC. Where it takes all cores, it has no priority over the threads that bring requests and take answers away:
 // they do little each time, and would wait for a whole EXEC (docs/decisions/0240).
@@ -156,7 +156,8 @@ Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
   engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);
   executors_.resize(kExecutorsBesideLanes + place_.lanes);
   WorkerWakers wakers{executors_[0], executors_[1], executors_[2], executors_[3]};
-  for (size_t i = kExecutorsBesideLanes + 1; i < executors_.size(); ++i) wakers.other_lanes.push_back(&executors_[i]);
+  for (size_t i = kExecutorsBesideLanes; i + 1 < executors_.size(); ++i) wakers.other_lanes.push_back(&executors_[i]);
+  wakers.large_output = &executors_.back();
   worker_ = std::make_unique<Worker>(WorkerOptions{.page_count = memory_.page_count,
                                                    .io_cache_bytes = memory_.io_cache_bytes,
                                                    .models_max = options_.models_max,

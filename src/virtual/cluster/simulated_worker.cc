@@ -134,7 +134,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
     } else {
       use(busy_until[static_cast<size_t>(kind)]);
     }
-    if (kind == ExecutorKind::kInput || kind == ExecutorKind::kOutput) return;
+    if (kind != ExecutorKind::kLoad && kind != ExecutorKind::kExec) return;
     checker.require(start >= action.earliest && start <= action.latest, "LOAD or EXEC begins outside of its window");
   }
   void report(const Outcome& outcome) override { link.report(outcome); }

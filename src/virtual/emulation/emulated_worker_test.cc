@@ -67,8 +67,10 @@ TEST_F(EmulatedWorkerTest, KeepsWindows) {
   clock_.advance(at_us(1'000'000));
   ASSERT_EQ(outcomes_.all.size(), 3u);
   EXPECT_EQ(outcomes_.all[0].start, at_us(1000));
-  EXPECT_EQ(outcomes_.all[1].start, at_us(9000));
-  EXPECT_EQ(outcomes_.all[2].status, OutcomeStatus::kTooLate);
+  // A refusal does not wait until the result of the other is out.
+  EXPECT_EQ(outcomes_.all[1].action, ActionId(3));
+  EXPECT_EQ(outcomes_.all[1].status, OutcomeStatus::kTooLate);
+  EXPECT_EQ(outcomes_.all[2].start, at_us(9000));
 }
 
 TEST_F(EmulatedWorkerTest, BalancesItsPages) {

@@ -70,10 +70,13 @@ class WorkerDrivers {
     for (uint32_t lane = 1; lane < lane_count; ++lane) {
       drivers_.push_back(std::make_unique<ExecutorDriver>(loop, device, observer, ExecutorKind::kExec, clock, shared));
     }
+    drivers_.push_back(
+        std::make_unique<ExecutorDriver>(loop, device, observer, ExecutorKind::kLargeOutput, clock, shared));
   }
   WorkerWakers wakers() {
     WorkerWakers wakers{*drivers_[0], *drivers_[1], *drivers_[2], *drivers_[3]};
-    for (size_t i = 4; i < drivers_.size(); ++i) wakers.other_lanes.push_back(drivers_[i].get());
+    for (size_t i = 4; i + 1 < drivers_.size(); ++i) wakers.other_lanes.push_back(drivers_[i].get());
+    wakers.large_output = drivers_.back().get();
     return wakers;
   }
   // Before the first wake().

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/worker/infer_executors.h"
 #include "foundation/base/check.h"
 
 namespace foliot {
@@ -47,7 +48,8 @@ Result<WorkerModel> SimulatedDevice::add(const EngineModel& model) {
   models_[id] = model.info;
   WorkerModel added{.id = info.id, .pages = info.only().pages, .batch_sizes = info.only().batch_sizes};
   for (const std::vector<Duration>& seeds : info.only().seed_exec) {
-    added.io_bytes.insert(added.io_bytes.end(), seeds.size(), IoBytes{4096, 4096});
+    const uint64_t output = noise_.outputs.contains(info.name) ? 2 * kSmallResultBytes : 4096;
+    added.io_bytes.insert(added.io_bytes.end(), seeds.size(), IoBytes{4096, output});
   }
   return added;
 }
@@ -60,9 +62,11 @@ void SimulatedDevice::remove(ModelId model) {
 }
 
 Duration SimulatedDevice::duration(std::string_view executor, const Action& action, TimePoint now) {
-  if (executor == "input" || executor == "output") {
-    const bool copies = executor == "input" ? action.range.begins() : action.range.ends();
-    return copies ? noise_.copy * static_cast<int64_t>(action.rows.size()) : Duration();
+  if (executor == "input" || executor.ends_with("output")) {
+    const bool is_input = executor == "input";
+    if (!(is_input ? action.range.begins() : action.range.ends())) return Duration();
+    const auto large = is_input ? noise_.outputs.end() : noise_.outputs.find(models_[action.model.value()]->name);
+    return (large == noise_.outputs.end() ? noise_.copy : large->second) * static_cast<int64_t>(action.rows.size());
   }
   if (action.type == ActionType::kUnload) return Duration();
   if (action.type == ActionType::kLoad ? load_fails(action.model) : execs_fail_) return kFailure;

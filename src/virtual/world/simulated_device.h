@@ -54,6 +54,8 @@ struct NoiseOptions {
   std::map<std::string, std::vector<SeenExec>> seen_execs{};
   // INPUT and OUTPUT of one row.
   Duration copy = Duration::microseconds(20);
+  // By the names of models: OUTPUT of one of their rows, in place of `copy`.
+  std::map<std::string, Duration> outputs{};
 
   // What Clockwork's authors measured: in isolation, p99.99 within 0.03 % of the
   // median (section 2); under load, p99 of over-/underprediction 144/55 us for INFER

@@ -11,8 +11,8 @@
 namespace foliot {
 
 // The executors of a device.
-enum class ExecutorKind : uint8_t { kLoad, kInput, kExec, kOutput };
-inline constexpr size_t kExecutorKinds = 4;
+enum class ExecutorKind : uint8_t { kLoad, kInput, kExec, kOutput, kLargeOutput };
+inline constexpr size_t kExecutorKinds = 5;
 
 class WorkObserver {
  public:

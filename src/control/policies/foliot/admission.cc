@@ -13,6 +13,8 @@ constexpr size_t kPlannedBatchesMax = 64;
 constexpr Duration kPlanInterval = Duration::microseconds(16);
 // Of more devices that hold a model, the first ones stand for all.
 constexpr size_t kPlannedHoldersMax = 8;
+// So many devices are looked at for one that could load the model.
+constexpr uint32_t kDevicesLookedAtMax = 16;
 // A request that has used more of its time than this was admitted before: a worker has refused it.
 constexpr int64_t kReturnedParts = 10;
 // A plan keeps within so much of the time that requests have: EXECs vary, and one that begins a little late would have
@@ -41,11 +43,29 @@ std::optional<TimePoint> Admission::turn_away(const Request& request, TimePoint 
   const double denser = board_.denser_demand(kind, request.model) / std::max(1u, board_.cluster().device_count(kind));
   const double part = fills ? kPlannedPart - kReserve * std::min(1.0, denser) : kOvercommit;
   const Forecast forecast = this->forecast(request, before, part, now);
-  if (forecast.in_time) return std::nullopt;
+  if (forecast.in_time || could_load(request, now)) return std::nullopt;
   note_missed(request.model, now);
   crowded_until_.resize(overloaded_until_.size());
   crowded_until_[kind.value()] = now + kOverloadMemory;
   return forecast.answer;
+}
+
+bool Admission::could_load(const Request& request, TimePoint now) const {
+  const Cluster& cluster = board_.cluster();
+  const ModelState& state = board_.model(request.model);
+  const uint32_t devices = static_cast<uint32_t>(cluster.devices.size());
+  uint32_t id = *state.holders.next(0);
+  for (uint32_t looked = 1; looked < std::min(devices, kDevicesLookedAtMax); ++looked) {
+    id = id + 1 < devices ? id + 1 : 0;
+    const DeviceId device(id);
+    if (state.holders.contains(id) || !cluster.may_load(device, request.model, now)) continue;
+    if (cluster.device(device).page_count() < cluster.pages(device, request.model)) continue;
+    const TimePoint loaded =
+        cluster.device(device).load_available(now) + cluster.durations().load(device, request.model);
+    const TimePoint start = std::max(loaded, now + board_.backlog(device, now));
+    if (start + board_.answer_time(device, request.model, request.bucket, 0) <= request.deadline) return true;
+  }
+  return false;
 }
 
 void Admission::plan(const ModelState& state, TimePoint now) {

@@ -8,6 +8,9 @@
 // Requests of a model whose batches may stay small wait while there is time for some more than can be met: which
 // models got the most requests is known only later, and a device that chooses among them serves a sixth more.
 //
+// No request is refused that a device which does not hold its model could answer: a burst of one model is served by
+// copies that are loaded meanwhile.
+//
 // Models are weighed by their density (density_demand.h): a plan leaves out what is less dense than the request, and
 // the request leaves a part of the time to denser models, the larger the more of the devices these need (trunk
 // reservation; Key, "Optimal control and trunk reservation in loss networks", 1990).
@@ -56,6 +59,9 @@ class Admission {
     bool in_time = false;  // and what is due later can still be met
   };
   Forecast forecast(const Request& request, size_t rows_before, double part, TimePoint now);
+  // A device that does not hold the request's model would, once it had loaded it, answer in time behind all that waits
+  // there.
+  bool could_load(const Request& request, TimePoint now) const;
   void plan(const ModelState& state, TimePoint now);
   void add(DeviceId device, ModelId model);
 

@@ -71,6 +71,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, Tim
       if (rows == 0) continue;
       const BucketId bucket(b);
       const std::span<const Duration> execs = this->execs(device, model, bucket);
+      if (waits_for_output(device, model, execs.front(), now, start)) continue;
       const DenseSizes dense = dense_sizes(
           sizes, [&](size_t i) { return execs[i]; }, rows);
       cut({model, bucket, state, state.queues[b], sizes, execs, dense, margin}, start);
@@ -88,6 +89,15 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, Tim
   }
   const std::optional<Batch> rest = best_effort(device, now, start, best_effort_max);
   return rest ? std::optional(taken(*rest)) : std::nullopt;
+}
+
+// An outcome shows more, and comes before `ready` where OUTPUT was quicker.
+bool BatchSelection::waits_for_output(DeviceId device, ModelId model, Duration exec, TimePoint now, TimePoint start) {
+  const TimePoint ready = board_.cluster().device(device).output_allows(model, start, exec, now);
+  const TimePoint look = ready - board_.lookahead(device);
+  if (ready <= start || look <= now) return false;
+  held_until_ = std::min(held_until_, look);
+  return true;
 }
 
 // Requests of the chosen batch's own queue have moved up since.
@@ -492,6 +502,10 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, TimePoint now,
       const RequestQueue& queue = state.queues[bucket];
       const size_t first = queue.with_deadline();
       const size_t queued = queue.best_effort() > 0 ? queue.best_effort() : queue.offline();
+      if (queued > 0 &&
+          waits_for_output(device, ModelId(id), exec(device, ModelId(id), BucketId(bucket), 0), now, start)) {
+        continue;
+      }
       if (queue.best_effort() > 0 &&
           delayed(device, {ModelId(id), BucketId(bucket)}, first, queued, now, start, TimePoint::infinite_future())) {
         continue;

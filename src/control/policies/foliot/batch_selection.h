@@ -96,6 +96,8 @@ class BatchSelection {
     Duration margin;
   };
   void cut(const Queue& queue, TimePoint start);
+  // What it computed now would only wait for results that are not out yet; it is held back.
+  bool waits_for_output(DeviceId device, ModelId model, Duration exec, TimePoint now, TimePoint start);
   // In these, `dense` is a position in Queue::dense.
   void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t dense_max);
   bool worth_running(const Queue& queue, uint32_t dense, size_t rows) const;

@@ -1,6 +1,7 @@
 #include "control/policies/foliot/device_shares.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -11,6 +12,8 @@ constexpr double kRequests = 16;
 constexpr double kTooMuchMax = 0.75;
 // The same part were each request twice as large.
 constexpr double kTwiceTooMuchMax = 0.25;
+// A model that was asked for within this time wants to be in memory.
+constexpr Duration kLately = Duration::seconds(10);
 
 }  // namespace
 
@@ -22,11 +25,11 @@ void DeviceShares::on_request(ModelId id, const Demand& demand, TimePoint now) {
   Kind& kind = kinds_[demand.kind.value()];
   kind.devices = demand.devices;
   advance(kind, now);
+  note_asked(id, demand, now);
   if (!model.has_work) {
     model.end = kind.time;
     if (kind.working == 0) model.end_of_twice = kind.time;  // the others' time stood still, too
     model.weight = demand.weight;
-    model.memory = demand.memory;
     model.kind = demand.kind;
     model.has_work = true;
     model.over = false;
@@ -48,9 +51,41 @@ void DeviceShares::on_request(ModelId id, const Demand& demand, TimePoint now) {
   model.end_of_twice = std::min(end_of_twice, std::max(model.end_of_twice, most));
 }
 
+void DeviceShares::note_asked(ModelId id, const Demand& demand, TimePoint now) {
+  Model& model = models_[id.value()];
+  model.memory = demand.memory;
+  model.asked_at = now;
+  if (model.asked_weight == 0) {
+    model.asked_weight = demand.weight;
+    model.asked_kind = demand.kind;
+    kinds_[demand.kind.value()].asked += demand.weight;
+    if (!std::exchange(model.in_asked, true)) asked_.emplace(now, id.value());
+  }
+  // Some each time, so that no decision takes long: more than come.
+  for (int looked = 0; looked < 2 && asked_.front().first + kLately <= now; ++looked) {
+    const auto [at, id_of_other] = asked_.front();
+    Model& other = models_[id_of_other];
+    asked_.pop();
+    if (other.asked_at > at) {
+      asked_.emplace(other.asked_at, id_of_other);
+    } else {
+      note_not_asked(other);
+      other.in_asked = false;
+    }
+  }
+}
+
+// Rounding errors of weights do not leave it below zero.
+void DeviceShares::note_not_asked(Model& model) {
+  double& asked = kinds_[model.asked_kind.value()].asked;
+  asked = std::max(0.0, asked - model.asked_weight);
+  model.asked_weight = 0;
+}
+
 void DeviceShares::forget(ModelId id) {
   if (id.value() >= models_.size()) return;
   Model& model = models_[id.value()];
+  if (model.asked_weight > 0) note_not_asked(model);
   if (model.has_work) drop_work(kinds_[model.kind.value()], model);
   model.too_much = 0;
   model.end_of_twice = 0;
@@ -65,7 +100,8 @@ bool DeviceShares::modest(ModelId id) const {
 bool DeviceShares::asks_for_half(ModelId id) const {
   if (id.value() >= models_.size()) return true;
   const Model& model = models_[id.value()];
-  return model.twice_too_much <= kTwiceTooMuchMax && model.memory * (model.others + model.weight) <= model.weight;
+  if (model.twice_too_much > kTwiceTooMuchMax) return false;
+  return model.asked_weight > 0 && model.memory * kinds_[model.asked_kind.value()].asked <= model.asked_weight;
 }
 
 // Of what ends by then, the rest is faster for it.

@@ -41,8 +41,9 @@ class DeviceShares {
   // Another model has its id now.
   void forget(ModelId model);
   bool modest(ModelId model) const;
-  // Whether it would be modest even if its requests took twice the time, the others being served as they are; and its
-  // share of the memory has room for it, without which its share of the time is worth nothing.
+  // Whether it would be modest even if its requests took twice the time, the others being served as they are; and it
+  // has room in its share of the memory, without which its share of the time is worth nothing. All models that were
+  // asked for in the last seconds have a share of the memory.
   bool asks_for_half(ModelId model) const;
 
  private:
@@ -52,6 +53,7 @@ class DeviceShares {
     double weights = 0;    // of the models with work left
     uint32_t working = 0;  // those models
     double devices = 0;
+    double asked = 0;  // weights of the models that were asked for lately
     // When a model may have no work left, in virtual time; earlier where more was added since.
     std::priority_queue<std::pair<double, uint32_t>, std::vector<std::pair<double, uint32_t>>, std::greater<>> ends;
   };
@@ -59,6 +61,10 @@ class DeviceShares {
     double end = 0;  // of its work, in virtual time
     double weight = 1;
     double memory = 0;
+    TimePoint asked_at;       // the last time
+    double asked_weight = 0;  // part of `asked` of this kind; 0 if that was not lately
+    KindId asked_kind;
+    bool in_asked = false;  // it has an entry of asked_
     KindId kind;
     bool has_work = false;
     uint64_t requests = 0;
@@ -70,9 +76,13 @@ class DeviceShares {
   };
   void advance(Kind& kind, TimePoint now);
   void drop_work(Kind& kind, Model& model);
+  void note_asked(ModelId id, const Demand& demand, TimePoint now);
+  void note_not_asked(Model& model);
 
   std::vector<Kind> kinds_;    // by KindId
   std::vector<Model> models_;  // by ModelId
+  // Models with an asked_weight and some without, each once, with when it was asked for, or earlier.
+  std::queue<std::pair<TimePoint, uint32_t>> asked_;
 };
 
 }  // namespace foliot::foliot_policy

@@ -87,6 +87,18 @@ TEST_F(DeviceSharesTest, AModelThatItsShareOfTheMemoryCannotHoldKeepsNoTime) {
   EXPECT_TRUE(shares_.asks_for_half(kSlow));
 }
 
+TEST_F(DeviceSharesTest, ModelsThatWereAskedForLatelyShareTheMemory) {
+  const Asks slow{kSlow, 50, 250, 500, 1, kKind, 0.4};
+  ask({slow, {kSmall, 1.1, 1, 30}, {ModelId(2), 1, 2000, 30}}, 20'000);
+  EXPECT_FALSE(shares_.asks_for_half(kSlow)) << "a third of the memory";
+  ask({slow, {kSmall, 1.1, 1, 30}}, 30'000);
+  EXPECT_TRUE(shares_.asks_for_half(kSlow)) << "a half: the other has not been asked for";
+  ask({slow, {kSmall, 1.1, 1, 30}, {ModelId(2), 1, 2000, 30}}, 20'000);
+  EXPECT_FALSE(shares_.asks_for_half(kSlow));
+  shares_.forget(ModelId(2));
+  EXPECT_TRUE(shares_.asks_for_half(kSlow));
+}
+
 TEST_F(DeviceSharesTest, SharesFollowWeights) {
   ask({{kSlow, 140, 200, 1000, 3}, {kSmall, 1, 1, 30, 1}}, 20'000);
   EXPECT_TRUE(shares_.modest(kSlow));

@@ -1,15 +1,20 @@
-// What onnxruntime's weight-only quantizers write: weights of few bits, with a scale for each block of them. They
-// become float32 weights when compiling. Source: docs/ContribOperators.md of onnxruntime 1.23: MatMulNBits, MatMulBnb4,
-// GatherBlockQuantized.
+// What onnxruntime's weight-only quantizers write: weights of few bits, with a scale for each block of them. Where a
+// device multiplies with such weights they stay packed, else they become float32 weights when compiling. Source:
+// docs/ContribOperators.md of onnxruntime 1.23: MatMulNBits, MatMulBnb4, GatherBlockQuantized.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/compiler/operators/composer.h"
 #include "engine/compiler/operators/onnx_operator.h"
+#include "engine/compiler/pack_block_weights.h"
 
 namespace foliot {
 namespace {
@@ -34,7 +39,7 @@ std::vector<float> to_floats(const Constant& constant) {
 }
 
 // Weights [rows, columns], blocks of which along the columns have one scale and one zero point.
-struct BlockWeights {
+struct FewBitsForm {
   int64_t rows, columns, block, bits;
 
   int64_t blocks() const { return (columns + block - 1) / block; }
@@ -42,7 +47,7 @@ struct BlockWeights {
 };
 
 // The zero points, as they are or packed like the weights; empty: all are in the middle.
-Result<std::vector<float>> zero_points_of(const NodeTranslation& node, size_t input, const BlockWeights& weights) {
+Result<std::vector<float>> zero_points_of(const NodeTranslation& node, size_t input, const FewBitsForm& weights) {
   if (!node.has_input(input)) return std::vector<float>();
   FOLIOT_ASSIGN_OR_RETURN(const Constant given, node.constant(input, "the zero points"));
   const uint64_t count = element_count(given.shape);
@@ -61,12 +66,46 @@ Result<std::vector<float>> zero_points_of(const NodeTranslation& node, size_t in
                                               to_string(given.shape), weights.rows, weights.blocks(), weights.bits));
 }
 
-// [rows, columns] in float32. Input 1 has the codes, in blocks each of which begins with a byte.
-Result<Constant> read_weights(const NodeTranslation& node, const BlockWeights& weights, size_t scales_at,
-                              size_t zero_points_at) {
-  FOLIOT_ASSIGN_OR_RETURN(const Constant packed, node.constant(1, "the weights"));
-  FOLIOT_ASSIGN_OR_RETURN(const Constant given, node.constant(scales_at, "the scales"));
-  const int64_t blocks = weights.blocks(), cells = weights.rows * blocks;
+// Whether all are codes.
+bool are_codes(const std::vector<float>& zero_points, int64_t bits) {
+  return std::ranges::all_of(zero_points, [limit = static_cast<float>(int64_t{1} << bits)](float zero) {
+    return zero >= 0 && zero < limit && zero == std::floor(zero);
+  });
+}
+
+struct FewBits {
+  Codes codes;  // in blocks each of which begins with a byte
+  std::vector<float> scales, zero_points;
+};
+
+// The operands of kBlockMatMul; nullopt: it has no such weights.
+std::optional<PackedBlocks> packed(const FewBits& given, const FewBitsForm& weights) {
+  LooseBlocks loose{.form = {.depth = weights.columns,
+                             .columns = weights.rows,
+                             .block = weights.block,
+                             .bits = std::max<int64_t>(weights.bits, 4)},
+                    .codes = {},
+                    .scales = given.scales,
+                    .zero_points = {}};
+  if (!loose.form.is_possible() || !are_codes(given.zero_points, weights.bits)) return std::nullopt;
+  // Codes of 2 bits around the middle of those of 4.
+  const auto shift = static_cast<int64_t>(loose.form.middle()) - static_cast<int64_t>(weights.middle());
+  loose.codes.reserve(static_cast<size_t>(weights.rows * weights.columns));
+  for (int64_t row = 0; row < weights.rows; ++row) {
+    for (int64_t i = 0; i < weights.columns; ++i) {
+      const int64_t code = given.codes.at(row * weights.blocks() + i / weights.block, i % weights.block);
+      loose.codes.push_back(static_cast<uint8_t>(code + shift));
+    }
+  }
+  for (const float zero : given.zero_points)
+    loose.zero_points.push_back(static_cast<uint8_t>(zero + static_cast<float>(shift)));
+  return pack(loose);
+}
+
+// Input 1 has the codes.
+Result<FewBits> read_weights(const NodeTranslation& node, const FewBitsForm& weights, const Constant& packed) {
+  FOLIOT_ASSIGN_OR_RETURN(const Constant given, node.constant(2, "the scales"));
+  const int64_t cells = weights.rows * weights.blocks();
   const Codes codes{.bytes = *packed.bytes, .bits = weights.bits, .per_row = weights.block};
   if (packed.type != DataType::kUint8 ||
       element_count(packed.shape) != static_cast<uint64_t>(cells * codes.row_bytes()) ||
@@ -75,41 +114,66 @@ Result<Constant> read_weights(const NodeTranslation& node, const BlockWeights& w
         "weights {} and scales {} do not fit N = {}, K = {}, 'block_size' = {} and 'bits' = {}",
         to_string(packed.shape), to_string(given.shape), weights.rows, weights.columns, weights.block, weights.bits));
   }
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<float> zero_points, zero_points_of(node, zero_points_at, weights));
-  const std::vector<float> scales = to_floats(given);
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<float> zero_points, zero_points_of(node, 3, weights));
+  return FewBits{codes, to_floats(given), std::move(zero_points)};
+}
+
+// [rows, columns] in float32.
+Constant widened(const FewBits& given, const FewBitsForm& weights) {
   std::vector<float> values;
   values.reserve(static_cast<size_t>(weights.rows * weights.columns));
   for (int64_t row = 0; row < weights.rows; ++row) {
     for (int64_t i = 0; i < weights.columns; ++i) {
-      const int64_t cell = row * blocks + i / weights.block;
+      const int64_t cell = row * weights.blocks() + i / weights.block;
       const auto at = static_cast<size_t>(cell);
-      const float zero = zero_points.empty() ? static_cast<float>(weights.middle()) : zero_points[at];
-      values.push_back((static_cast<float>(codes.at(cell, i % weights.block)) - zero) * scales[at]);
+      const float zero = given.zero_points.empty() ? static_cast<float>(weights.middle()) : given.zero_points[at];
+      values.push_back((static_cast<float>(given.codes.at(cell, i % weights.block)) - zero) * given.scales[at]);
     }
   }
   return make_constant({weights.rows, weights.columns}, std::span<const float>(values));
 }
 
-// x times the transposed weights, in float32, and a bias.
-Status product(NodeTranslation& node, Constant weights, size_t bias) {
+// x times the transposed weights, in float32, and a bias. `multiply`: of a matrix in float32.
+template <typename Multiply>
+Status product(NodeTranslation& node, int64_t rows, int64_t columns, size_t bias, const Multiply& multiply) {
   Composer c(node.builder());
   const ValueIndex x = node.input(0);
-  c.require(c.rank(x) >= 1 && c.shape(x).back() == weights.shape[1], "the input's last dimension is not K");
+  c.require(c.rank(x) >= 1 && c.shape(x).back() == columns, "the input's last dimension is not K");
   const bool is_vector = c.rank(x) == 1;
-  const int64_t rows = weights.shape[0];
-  ValueIndex y = c.cast(is_vector ? c.reshape(x, {1, weights.shape[1]}) : x, DataType::kFloat32);
-  y = c.matmul(y, c.constant(std::move(weights)), false, true);
+  ValueIndex y = multiply(c, c.cast(is_vector ? c.reshape(x, {1, columns}) : x, DataType::kFloat32));
   if (is_vector) y = c.reshape(y, {rows});
   if (node.has_input(bias)) y = c.add(y, c.cast(node.input(bias), DataType::kFloat32));
   return c.finish(node, c.cast(y, c.type(x)));
 }
 
+Status product(NodeTranslation& node, Constant weights, size_t bias) {
+  const int64_t rows = weights.shape[0], columns = weights.shape[1];
+  return product(node, rows, columns, bias,
+                 [&](Composer& c, ValueIndex x) { return c.matmul(x, c.constant(std::move(weights)), false, true); });
+}
+
+Status product(NodeTranslation& node, const PackedBlocks& packed, const FewBitsForm& weights, bool rounds) {
+  return product(node, weights.rows, weights.columns, 5, [&](Composer& c, ValueIndex x) {
+    Attributes attributes;
+    attributes.set("bits", std::max<int64_t>(weights.bits, 4));
+    attributes.set("block", weights.block);
+    attributes.set("rounds", int64_t{rounds ? 1 : 0});
+    std::vector<ValueIndex> inputs{x, c.constant(packed.codes), c.constant(packed.scales)};
+    if (packed.zero_points) inputs.push_back(c.constant(*packed.zero_points));
+    Shape shape = c.shape(x);
+    shape.back() = weights.rows;
+    return c.emit(OperatorKind::kBlockMatMul, std::move(inputs), std::move(attributes),
+                  ValueType{DataType::kFloat32, std::move(shape)});
+  });
+}
+
 Status few_bits_product(NodeTranslation& node) {
-  const BlockWeights weights{.rows = node.integer("N", 0),
-                             .columns = node.integer("K", 0),
-                             .block = node.integer("block_size", 0),
-                             .bits = node.integer("bits", 4)};
-  node.integer("accuracy_level", 0);  // how exactly it must be computed at least: in float32
+  const FewBitsForm weights{.rows = node.integer("N", 0),
+                            .columns = node.integer("K", 0),
+                            .block = node.integer("block_size", 0),
+                            .bits = node.integer("bits", 4)};
+  // What the input may be rounded to: at 4 to int8, else to nothing that pays.
+  const bool rounds = node.integer("accuracy_level", 0) == 4;
   FOLIOT_RETURN_IF_ERROR(node.require("weight_prepacked", 0));
   constexpr int64_t kExtentMax = int64_t{1} << 24;
   const bool fits = weights.rows >= 1 && weights.rows <= kExtentMax && weights.columns >= 1 &&
@@ -122,8 +186,10 @@ Status few_bits_product(NodeTranslation& node) {
                     weights.rows, weights.columns, weights.block, weights.bits));
   }
   if (node.has_input(4)) return Status::unimplemented("input 4, 'g_idx', the order of the blocks, is not supported");
-  FOLIOT_ASSIGN_OR_RETURN(Constant known, read_weights(node, weights, 2, 3));
-  return product(node, std::move(known), 5);
+  FOLIOT_ASSIGN_OR_RETURN(const Constant codes, node.constant(1, "the weights"));
+  FOLIOT_ASSIGN_OR_RETURN(const FewBits given, read_weights(node, weights, codes));
+  if (const std::optional<PackedBlocks> blocks = packed(given, weights)) return product(node, *blocks, weights, rounds);
+  return product(node, widened(given, weights), 5);
 }
 
 // The values of the codes of bitsandbytes: FP4, NF4.

@@ -165,17 +165,42 @@ Status quantize_linear(NodeTranslation& node) {
   return c.finish(node, quantized(c, node.input(0), by.scale, by.zero_point, type, range));
 }
 
+// A matrix of constants in blocks, which stay as they are until the product that they are for is known; kNoValue: not
+// such a one.
+ValueIndex dequantize_blocks(NodeTranslation& node, Composer& c, int64_t axis, int64_t block) {
+  const Shape shape = node.shape(0);
+  const auto is_constant = [&](size_t i) { return node.value(i).is_constant(); };
+  if (shape.size() != 2 || axis < 0 || axis > 1 || block < 1 || !is_byte(node.value(0).type) || !is_constant(0) ||
+      !is_constant(1) || (node.has_input(2) && (!is_constant(2) || node.value(2).type != node.value(0).type))) {
+    return kNoValue;
+  }
+  Shape blocks = shape;
+  int64_t& extent = blocks[static_cast<size_t>(axis)];
+  extent = (extent + block - 1) / block;
+  if (node.shape(1) != blocks || (node.has_input(2) && node.shape(2) != blocks)) return kNoValue;
+  Attributes attributes;
+  attributes.set("axis", axis);
+  attributes.set("block", block);
+  std::vector<ValueIndex> inputs{node.input(0), node.input(1)};
+  if (node.has_input(2)) inputs.push_back(node.input(2));
+  return c.emit(OperatorKind::kDequantize, std::move(inputs), std::move(attributes),
+                ValueType{DataType::kFloat32, shape});
+}
+
 Status dequantize_linear(NodeTranslation& node) {
   DataType type = node.value(1).type;
   if (const int64_t number = node.integer("output_dtype", 0); number != 0) {
     FOLIOT_ASSIGN_OR_RETURN(type, element_type(number));
   }
   Composer c(node.builder());
-  if (type == DataType::kFloat32 && node.integer("block_size", 0) == 0) {
+  if (type == DataType::kFloat32 && node.value(1).type == type) {
+    const int64_t block = node.integer("block_size", 0);
     int64_t axis = node.integer("axis", 1);
     if (axis < 0) axis += node.rank(0);
     const ValueIndex known =
-        dequantize_known(node, c, {.codes = node.input(0), .scale = node.input(1), .zero_point = node.input(2)}, axis);
+        block != 0 ? dequantize_blocks(node, c, axis, block)
+                   : dequantize_known(
+                         node, c, {.codes = node.input(0), .scale = node.input(1), .zero_point = node.input(2)}, axis);
     if (known != kNoValue) return c.finish(node, known);
   }
   FOLIOT_ASSIGN_OR_RETURN(const Granularity by, read_granularity(node, c));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/conformance/block_cases.h"
 #include "engine/device/conformance/bump_planner.h"
 #include "engine/device/conformance/case_graph_builder.h"
 #include "engine/device/conformance/narrow_cases.h"
@@ -512,7 +513,7 @@ int register_conformance(const std::string& name, const DeviceFactory& make_devi
                                                           {"lowering_is_deterministic", check_deterministic_lowering},
                                                           {"damaged_plans_are_refused", check_damaged_plans}};
   for (const auto& [test, check] : checks) add(test, [check = check, make_device] { check(make_device); });
-  for (const auto& cases : {operator_cases(), narrow_cases()})
+  for (const auto& cases : {operator_cases(), narrow_cases(), block_cases()})
     for (const OperatorCase& operation : cases) add(operation.name, [=] { check_operator(make_device, operation); });
   return count;
 }

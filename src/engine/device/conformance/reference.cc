@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/device/block_weights.h"
 #include "engine/device/tree_node.h"
 #include "foundation/base/check.h"
 
@@ -650,6 +651,49 @@ void tree_ensemble(const Node& node, const Arguments& in, Array& y) {
   }
 }
 
+// What a block of x is rounded to: multiples of the largest magnitude / 127, in the arithmetic of float32.
+std::vector<double> rounded_block(std::vector<double> x) {
+  float largest = 0;
+  for (const double value : x) largest = std::max(largest, static_cast<float>(std::abs(value)));
+  for (double& value : x) {
+    const float code = largest == 0 ? 0 : std::nearbyint(static_cast<float>(value) * (127 / largest));
+    value = static_cast<double>(code) * static_cast<double>(largest) / 127;
+  }
+  return x;
+}
+
+void block_matmul(const Node& node, const Arguments& in, Array& y) {
+  const BlockWeights weights{.depth = in[0]->shape.back(),
+                             .columns = y.shape.back(),
+                             .block = node.attributes.integer("block"),
+                             .bits = node.attributes.integer("bits")};
+  const auto has = [&](size_t i) { return i < in.size() && in[i] != nullptr; };
+  const auto code_at = [&](int64_t column, int64_t k) {
+    const int64_t panel = column / 16, lane = column % 16, word = k / weights.word_depth();
+    const int64_t bit = weights.shift_of(k % weights.word_depth());
+    const auto byte = static_cast<size_t>(((panel * weights.words() + word) * 16 + lane) * 4 + bit / 8);
+    return (static_cast<int64_t>(in[1]->values[byte]) >> (bit % 8)) & (2 * weights.middle() - 1);
+  };
+  const auto rows = static_cast<int64_t>(in[0]->values.size()) / weights.depth;
+  for (int64_t row = 0; row < rows; ++row) {
+    std::vector<double> x(in[0]->values.begin() + row * weights.depth,
+                          in[0]->values.begin() + (row + 1) * weights.depth);
+    for (int64_t k = 0; k < weights.depth && node.attributes.integer("rounds") != 0; k += weights.block) {
+      const auto begin = x.begin() + k, end = x.begin() + std::min(k + weights.block, weights.depth);
+      std::ranges::copy(rounded_block({begin, end}), begin);
+    }
+    for (int64_t column = 0; column < weights.columns; ++column) {
+      double sum = has(4) ? in[4]->values[static_cast<size_t>(column)] : 0;
+      for (int64_t k = 0; k < weights.depth; ++k) {
+        const auto at = static_cast<size_t>((column / 16 * weights.blocks() + k / weights.block) * 16 + column % 16);
+        const double zero = has(3) ? in[3]->values[at] : static_cast<double>(weights.middle());
+        sum += x[static_cast<size_t>(k)] * (static_cast<double>(code_at(column, k)) - zero) * in[2]->values[at];
+      }
+      y.values.push_back(sum);
+    }
+  }
+}
+
 // libsvm's multiclass_probability().
 void pair_coupling(const Arguments& in, Array& y) {
   const auto classes = static_cast<size_t>(y.shape[1]);
@@ -698,6 +742,7 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kConvolution: return convolution(node, in, y);
     case OperatorKind::kConvolutionTranspose: return convolution_transpose(node, in, y);
     case OperatorKind::kMatMul: return matmul(node, in, y);
+    case OperatorKind::kBlockMatMul: return block_matmul(node, in, y);
     case OperatorKind::kMaxPool:
     case OperatorKind::kAveragePool: return pooling(node, in, y);
     case OperatorKind::kUnary:

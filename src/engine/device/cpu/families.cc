@@ -10,6 +10,7 @@ constexpr std::array kFamilies{
     Family{OperatorKind::kConvolution, lower_convolution, describe_convolution, nullptr, ""},
     Family{OperatorKind::kConvolutionTranspose, lower_convolution, describe_convolution, nullptr, ""},
     Family{OperatorKind::kMatMul, lower_matmul, describe_matmul, make_matmul, "foliot:matmul"},
+    Family{OperatorKind::kBlockMatMul, lower_block_matmul, nullptr, make_block_matmul, "foliot:block_matmul"},
     Family{OperatorKind::kMaxPool, lower_pooling, describe_pooling, make_pooling, "foliot:pooling"},
     Family{OperatorKind::kAveragePool, lower_pooling, describe_pooling, make_pooling, "foliot:pooling"},
     Family{OperatorKind::kUnary, lower_unary, describe_unary, make_unary, "foliot:unary"},

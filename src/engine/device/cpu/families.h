@@ -40,6 +40,9 @@ Result<bool> lower_matmul(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_matmul(const OperatorView& view);
 Result<std::unique_ptr<Kernel>> make_matmul(const OperatorView& view);
 
+Result<bool> lower_block_matmul(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_block_matmul(const OperatorView& view);
+
 Result<bool> lower_pooling(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_pooling(const OperatorView& view);
 Result<std::unique_ptr<Kernel>> make_pooling(const OperatorView& view);

@@ -23,6 +23,7 @@ bool is_short(OperatorKind kind, const Shape& left, const Shape& right, const Sh
       return count(result) * count(right) <= kMultiplicationsMax * static_cast<double>(right.at(0));
     case OperatorKind::kConvolutionTranspose:  // each operand is read with the weights of its channel
       return count(left) * count(right) <= kMultiplicationsMax * static_cast<double>(right.at(0));
+    case OperatorKind::kBlockMatMul: return count(left) * static_cast<double>(result.back()) <= kMultiplicationsMax;
     case OperatorKind::kMatMul: {
       // Either operand may be one matrix for many of the other.
       const auto rows = static_cast<double>(result.at(result.size() - 2)), columns = static_cast<double>(result.back());

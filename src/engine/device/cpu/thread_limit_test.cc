@@ -12,6 +12,7 @@ using Kind = OperatorKind;
 
 TEST(ThreadLimit, ProductsAreShortByTheirMultiplications) {
   EXPECT_TRUE(is_short(Kind::kMatMul, {4, 100}, {100, 512}, {4, 512}));
+  EXPECT_FALSE(is_short(Kind::kBlockMatMul, {1, 768}, {48, 96, 16, 4}, {1, 768}));
   EXPECT_FALSE(is_short(Kind::kMatMul, {128, 768}, {768, 768}, {128, 768}));
   // One matrix for many of the other operand.
   EXPECT_FALSE(is_short(Kind::kMatMul, {64, 64, 64}, {64, 64}, {64, 64, 64}));
