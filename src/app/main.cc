@@ -24,6 +24,7 @@
 #include "app/commands/flags.h"
 #include "app/commands/frontend_command.h"
 #include "app/commands/help_formatter.h"
+#include "app/commands/import_command.h"
 #include "app/commands/infer_command.h"
 #include "app/commands/init_command.h"
 #include "app/commands/jobs_command.h"
@@ -77,8 +78,9 @@ int main(int argc, char** argv) {
       app.get_subcommands({}).back()->group(group);
     }
   };
-  add("Serve", {foliot::add_serve_command, foliot::add_init_command, foliot::add_models_command,
-                foliot::add_container_command, foliot::add_keys_command, foliot::add_devices_command});
+  add("Serve",
+      {foliot::add_serve_command, foliot::add_init_command, foliot::add_import_command, foliot::add_models_command,
+       foliot::add_container_command, foliot::add_keys_command, foliot::add_devices_command});
   add("Serve with several machines",
       {foliot::add_controller_command, foliot::add_worker_command, foliot::add_frontend_command});
   add("Ask", {foliot::add_infer_command, foliot::add_run_command, foliot::add_jobs_command});

@@ -25,6 +25,7 @@
 #include "foundation/platform/memory.h"
 #include "load/client/inference_client.h"
 #include "models/repository/compile_process.h"
+#include "models/repository/foreign_files.h"
 #include "models/repository/model_check.h"
 #include "models/repository/model_folder.h"
 #include "models/repository/package_store.h"
@@ -45,6 +46,16 @@ void print_model(const ModelFolder& model, size_t width, std::string_view state)
              slo ? format_duration(*slo) : "none",
              model.is_container() ? "its own" : fmt::format("{}", fmt::join(model.config.compile.batch_sizes, ",")),
              model.model.string());
+}
+
+// What is said of a model that can be served, below its line.
+void print_notes(const ModelFolder& model, const std::vector<std::string>& notes, size_t width) {
+  for (const std::string& line : model_toml_lines(model.foreign, model.is_container())) {
+    fmt::print("{:{}}  {:>7}  read: {}\n", "", width, "", line);
+  }
+  for (const auto& all : {notes, notes_of_foreign_settings(model)}) {
+    for (const std::string& note : all) fmt::print("{:{}}  {:>7}  note: {}\n", "", width, "", note);
+  }
 }
 
 // False: it cannot be served.
@@ -102,12 +113,13 @@ Result<int> list(const Flags& flags) {
   for (const ModelFolder& model : models) {
     if (model.status.ok() && model.is_container()) {
       print_model(model, width, "container");
+      print_notes(model, {}, width);
       continue;
     }
     const Result<ModelCheck::Finding> finding = check.check(model);
     if (finding.ok()) {
       print_model(model, width, finding->is_compiled ? "compiled" : "not compiled");
-      for (const std::string& note : finding->notes) fmt::print("{:{}}  {:>7}  note: {}\n", "", width, "", note);
+      print_notes(model, finding->notes, width);
     } else {
       fmt::print("{:{}}  {:>7}  cannot be served: {}\n", model.name, width, model.version, finding.status().message());
       all_ok = false;

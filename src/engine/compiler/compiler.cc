@@ -539,9 +539,10 @@ std::optional<Precision> parse_precision(std::string_view name) {
 }
 
 std::string compile_fingerprint(const CompileOptions& options) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}{}", kCompilerVersion, options.batch_sizes, options.buckets,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}{}{}", kCompilerVersion, options.batch_sizes, options.buckets,
                      options.batch_dimensions, to_string(options.precision), options.page_bytes, options.profile_runs,
-                     options.workspace_bytes_max, options.first_size_only ? "\nfirst" : "");
+                     options.workspace_bytes_max, options.first_size_only ? "\nfirst" : "",
+                     fingerprint_of(options.declared));
 }
 
 namespace {
@@ -591,6 +592,8 @@ Result<CompiledProgram> compile(const std::filesystem::path& model, const Compil
     content = parse_onnx(bytes, model.parent_path());
   }
   if (!content.ok()) return content.status().with_context(model.string());
+  fix_declared_extents(options.declared, options.buckets, *content);
+  FOLIOT_RETURN_IF_ERROR(check_declared_tensors(options.declared, *content).with_context(model.string()));
   Result<CompiledProgram> program =
       Compilation(options, device, progress).run(std::move(content).value(), std::move(key));
   if (!program.ok()) return program.status().with_context(model.string());

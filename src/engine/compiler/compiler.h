@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/compiler/declared_tensor.h"
 #include "engine/device/device.h"
 #include "engine/program/program.h"
 #include "foundation/base/status.h"
@@ -62,6 +63,9 @@ struct CompileOptions {
   // Every file beside the model may be part of it. Otherwise only those are whose names begin with its own,
   // as net.onnx.data does of net.onnx: the model lies among files of others.
   bool owns_folder = true;
+  // Inputs and outputs that the model must have, or it is not compiled. Their fixed extents are those of dimensions
+  // that vary in the model and are in no bucket.
+  std::vector<DeclaredTensor> declared{};
 };
 
 struct CompiledProgram {

@@ -16,6 +16,25 @@ Json to_json(const CompileEnd& end) {
   return {{"end", static_cast<int>(end.status.code())}, {"message", end.status.message()}};
 }
 
+Json to_json(const DeclaredTensor& tensor) {
+  Json json{{"name", tensor.name}, {"is_output", tensor.is_output}, {"where", tensor.where}};
+  if (tensor.type) json["type"] = to_string(*tensor.type);
+  if (tensor.dimensions) json["dimensions"] = *tensor.dimensions;
+  return json;
+}
+
+// Throws Json::exception.
+DeclaredTensor tensor_of(const Json& json) {
+  DeclaredTensor tensor{.name = json.at("name").get<std::string>(),
+                        .is_output = json.at("is_output").get<bool>(),
+                        .type = {},
+                        .dimensions = {},
+                        .where = json.at("where").get<std::string>()};
+  if (json.contains("type")) tensor.type = parse_data_type(json.at("type").get<std::string>());
+  if (json.contains("dimensions")) tensor.dimensions = json.at("dimensions").get<std::vector<int64_t>>();
+  return tensor;
+}
+
 std::string text_of(const Json& json) {
   std::string text = json.get<std::string>().substr(0, kTextBytesMax);
   std::ranges::replace_if(
@@ -39,20 +58,22 @@ CompileLine from_json(const Json& json) {
 // CBOR, since a path may be any bytes.
 std::string encode_request(const CompileRequest& request) {
   const CompileOptions& options = request.options;
-  const Json json{{"model", request.model.string()},
-                  {"batch_sizes", options.batch_sizes},
-                  {"buckets", options.buckets},
-                  {"batch_dimensions", options.batch_dimensions},
-                  {"precision", to_string(options.precision)},
-                  {"page_bytes", options.page_bytes},
-                  {"profile_runs", options.profile_runs},
-                  {"workspace_bytes_max", options.workspace_bytes_max},
-                  {"first_size_only", options.first_size_only},
-                  {"owns_folder", options.owns_folder},
-                  {"threads", request.threads},
-                  {"share", request.share},
-                  {"memory_bytes", request.memory_bytes},
-                  {"cpu_time_ns", request.cpu_time.nanoseconds()}};
+  Json json{{"model", request.model.string()},
+            {"batch_sizes", options.batch_sizes},
+            {"buckets", options.buckets},
+            {"batch_dimensions", options.batch_dimensions},
+            {"precision", to_string(options.precision)},
+            {"page_bytes", options.page_bytes},
+            {"profile_runs", options.profile_runs},
+            {"workspace_bytes_max", options.workspace_bytes_max},
+            {"first_size_only", options.first_size_only},
+            {"owns_folder", options.owns_folder},
+            {"declared", Json::array()},
+            {"threads", request.threads},
+            {"share", request.share},
+            {"memory_bytes", request.memory_bytes},
+            {"cpu_time_ns", request.cpu_time.nanoseconds()}};
+  for (const DeclaredTensor& tensor : options.declared) json["declared"].push_back(to_json(tensor));
   std::string bytes;
   Json::to_cbor(json, bytes);
   return bytes;
@@ -74,6 +95,7 @@ Result<CompileRequest> decode_request(std::string_view bytes) try {
   json.at("workspace_bytes_max").get_to(options.workspace_bytes_max);
   json.at("first_size_only").get_to(options.first_size_only);
   json.at("owns_folder").get_to(options.owns_folder);
+  for (const Json& tensor : json.at("declared")) options.declared.push_back(tensor_of(tensor));
   json.at("threads").get_to(request.threads);
   json.at("share").get_to(request.share);
   if (request.share > CpuShare::kSmall) return Status::invalid_argument("not a request to compile: no such share");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -11,13 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct ForeignSettings {
+struct UnreadSettings {
   std::string_view file;
   std::string_view reader;
 };
 
-constexpr std::array<ForeignSettings, 3> kSettings{
-    {{"config.pbtxt", "Triton"}, {"model-settings.json", "MLServer"}, {"MLmodel", "MLflow"}}};
+// Of two files that are read, the first is.
+constexpr std::array<UnreadSettings, 2> kSettings{{{"model-settings.json", "MLServer"}, {"MLmodel", "MLflow"}}};
 
 constexpr std::array<std::string_view, 12> kModels{"model.joblib", "model.pkl", "model.skops", "model.json",
                                                    "model.ubj",    "model.bst", "model.txt",   "model.cbm",
@@ -28,13 +29,52 @@ bool has_file(const fs::path& folder, std::string_view file) {
   return fs::is_regular_file(folder / file, error);
 }
 
+// `key` of model.toml, if it differs from what the other file says.
+template <typename T, typename U>
+void note_if_overruled(const std::optional<Said<T>>& said, const U& value, std::string_view key, ModelFolder& model) {
+  if (!said || value == said->value) return;
+  model.foreign.notes.push_back(fmt::format("{} is not heeded: model.toml sets {}", said->where, key));
+}
+
 }  // namespace
 
+void apply_foreign_settings(const ForeignSettings& settings, ModelConfig& defaults) {
+  if (settings.name) defaults.name = settings.name->value;
+  if (settings.default_slo) defaults.default_slo = settings.default_slo->value;
+  if (settings.batch_delay) defaults.batch_delay = settings.batch_delay->value;
+  if (settings.batch_sizes) defaults.compile.batch_sizes = settings.batch_sizes->value;
+  if (settings.cache) defaults.cache = settings.cache->value;
+  defaults.compile.declared = settings.tensors;
+}
+
+void reconcile_foreign_settings(ModelFolder& model) {
+  const ForeignSettings& said = model.foreign;
+  ModelConfig& config = model.config;
+  note_if_overruled(said.name, config.name, "name", model);
+  note_if_overruled(said.default_slo, config.default_slo, "default_slo", model);
+  note_if_overruled(said.batch_delay, config.batch_delay, "batch_delay", model);
+  note_if_overruled(said.cache, config.cache, "cache", model);
+  if (!model.is_container()) {
+    note_if_overruled(said.batch_sizes, config.compile.batch_sizes, "batch_sizes", model);
+    return;
+  }
+  if (!said.tensors.empty()) {
+    model.foreign.notes.push_back(
+        fmt::format("{}: inputs and outputs are those that model.py describes", said.tensors.front().where));
+  }
+  if (!said.batch_sizes) return;
+  const uint32_t largest = said.batch_sizes->value.back();
+  if (!config.container) config.container.emplace();
+  if (!config.container->batch_size_max) config.container->batch_size_max = largest;
+  note_if_overruled(std::optional(Said<uint32_t>{largest, said.batch_sizes->where}), *config.container->batch_size_max,
+                    "batch_size_max", model);
+}
+
 std::vector<std::string> notes_of_foreign_settings(const ModelFolder& model) {
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = model.foreign.notes;
   if (!model.config.compile.owns_folder) return notes;
   for (const auto& [file, reader] : kSettings) {
-    if (!has_file(model.folder, file)) continue;
+    if (file == model.foreign.file || !has_file(model.folder, file)) continue;
     notes.push_back(
         fmt::format("{} is a file of {}'s and is not read; batch sizes, delays, deadlines and the name stand in "
                     "model.toml",

@@ -1,6 +1,7 @@
 #include "models/repository/model_folder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 #include <sys/stat.h>
 
@@ -63,9 +64,10 @@ Status check_inside(const fs::path& repository, const fs::path& model) {
 }
 
 // The file that a model is, in the folder of the model or of its version; empty: there is none.
+// `graph_file`: its name if it is a graph; empty: the usual one.
 // Errors: kInvalidArgument if there are two, or if they cannot be looked at.
-Result<fs::path> find_main_file(const fs::path& folder) {
-  const fs::path graph = folder / kGraphFile;
+Result<fs::path> find_main_file(const fs::path& folder, const std::string& graph_file) {
+  const fs::path graph = folder / (graph_file.empty() ? std::string(kGraphFile) : graph_file);
   const fs::path code = folder / kCodeFile;
   FOLIOT_ASSIGN_OR_RETURN(const bool has_graph, leads_to_file(graph));
   FOLIOT_ASSIGN_OR_RETURN(const bool has_code, leads_to_file(code));
@@ -76,30 +78,51 @@ Result<fs::path> find_main_file(const fs::path& folder) {
   return has_graph ? graph : has_code ? code : fs::path();
 }
 
+// Whether this version may be served.
+bool is_wanted(const ForeignSettings& settings, uint64_t version) {
+  return settings.versions.empty() || std::ranges::find(settings.versions, version) != settings.versions.end();
+}
+
 Status find_model(const fs::path& folder, ModelFolder& model) {
+  const std::string& graph_file = model.foreign.model_file;
   std::map<uint64_t, fs::path> versions;
   const auto entries = list_folder(folder);
   if (!entries.ok()) return Status::invalid_argument(entries.status().message());
   for (const fs::path& entry : *entries) {
     const auto version = parse_version(entry.filename().string());
-    if (!version) continue;
-    FOLIOT_ASSIGN_OR_RETURN(const fs::path file, find_main_file(entry));
+    if (!version || !is_wanted(model.foreign, *version)) continue;
+    FOLIOT_ASSIGN_OR_RETURN(const fs::path file, find_main_file(entry, graph_file));
     if (!file.empty()) versions[*version] = file;
   }
-  FOLIOT_ASSIGN_OR_RETURN(const fs::path bare, find_main_file(folder));
+  FOLIOT_ASSIGN_OR_RETURN(const fs::path bare, find_main_file(folder, graph_file));
   if (!bare.empty() && !versions.empty()) {
     return Status::invalid_argument(fmt::format("{} and {} are two models of one name; remove one of them",
                                                 bare.string(), versions.rbegin()->second.string()));
   }
   if (!bare.empty()) {
     model.model = bare;
+    if (!model.foreign.version.empty()) model.version = model.foreign.version;
   } else if (!versions.empty()) {
     model.version = std::to_string(versions.rbegin()->first);
     model.model = versions.rbegin()->second;
+  } else if (!model.foreign.versions.empty()) {
+    return Status::not_found(fmt::format("{}: {} asks for version {}, and there is no model of it", folder.string(),
+                                         model.foreign.file, fmt::join(model.foreign.versions, " or ")));
   } else {
-    return Status::not_found(fmt::format("{}: no {} or {} here or in a version folder such as {}/1{}", folder.string(),
-                                         kGraphFile, kCodeFile, folder.string(), hint_of_foreign_model(folder)));
+    return Status::not_found(
+        fmt::format("{}: no {} or {} here or in a version folder such as {}/1{}", folder.string(),
+                    graph_file.empty() ? kGraphFile : graph_file, kCodeFile, folder.string(),
+                    model.foreign.otherwise.empty() ? hint_of_foreign_model(folder) : model.foreign.otherwise));
   }
+  return Status();
+}
+
+// The settings of another server's that lie in this folder of a model, if any. Errors say where they are wrong.
+Status read_foreign(const fs::path& repository, const fs::path& folder, ModelFolder& model) {
+  FOLIOT_ASSIGN_OR_RETURN(const fs::path file, find_foreign_settings(folder));
+  if (file.empty()) return Status();
+  FOLIOT_RETURN_IF_ERROR(check_inside(repository, file));
+  FOLIOT_ASSIGN_OR_RETURN(model.foreign, read_foreign_settings(file, model.name));
   return Status();
 }
 
@@ -107,7 +130,9 @@ Status find_model(const fs::path& folder, ModelFolder& model) {
 Status read_settings(const fs::path& settings, const ModelConfig& defaults, const Status& found, ModelFolder& model) {
   ModelConfig unless_said = defaults;
   if (model.is_container()) unless_said.batch_delay.reset();
+  apply_foreign_settings(model.foreign, unless_said);
   FOLIOT_ASSIGN_OR_RETURN(model.config, read_model_config(settings, unless_said));
+  reconcile_foreign_settings(model);
   const std::string name = model.config.name.value_or(model.name);
   FOLIOT_RETURN_IF_ERROR(check_name(name).with_context(model.folder.string()));
   model.name = name;
@@ -122,6 +147,7 @@ Status read_model(const fs::path& repository, const ModelConfig& defaults, Model
   const fs::path settings = model.folder / "model.toml";
   FOLIOT_RETURN_IF_ERROR(check_inside(repository, model.folder));
   if (is_file(settings)) FOLIOT_RETURN_IF_ERROR(check_inside(repository, settings));
+  FOLIOT_RETURN_IF_ERROR(read_foreign(repository, model.folder, model));
   const Status found = find_model(model.folder, model);
   FOLIOT_RETURN_IF_ERROR(read_settings(settings, defaults, found, model));
   return check_inside(repository, model.model);
@@ -135,7 +161,8 @@ ModelFolder read_lone_model(const fs::path& repository, const fs::path& file, Mo
   const fs::path named = owns_folder ? fs::canonical(folder, error).filename() : file.stem();
   defaults.compile.owns_folder = owns_folder;
   ModelFolder model{.name = named.string(), .folder = folder, .model = file, .config = defaults, .status = {}};
-  model.status = read_settings(config_file_of(file), defaults, Status(), model);
+  if (owns_folder) model.status = read_foreign(folder, folder, model);
+  if (model.status.ok()) model.status = read_settings(config_file_of(file), defaults, Status(), model);
   if (model.status.ok() && repository != file) model.status = check_inside(folder, file);
   return model;
 }
@@ -193,7 +220,7 @@ Result<std::vector<fs::path>> list_model_files(const fs::path& model, bool owns_
     const std::string name = entry->path().filename().string();
     if (name.starts_with('.')) {
       entry.disable_recursion_pending();
-    } else if (is_file(entry->path()) && name != "model.toml" && entry->path() != model) {
+    } else if (is_file(entry->path()) && name != "model.toml" && !is_foreign_settings(name) && entry->path() != model) {
       files.push_back(entry->path());
     }
     if (files.size() > kFilesMax) {
@@ -208,6 +235,7 @@ Result<std::vector<fs::path>> list_model_files(const fs::path& model, bool owns_
 
 std::string signature_of(const ModelFolder& folder) {
   std::string signature = folder.version + "\n" + file_signature(folder.folder / "model.toml");
+  if (!folder.foreign.file.empty()) signature += file_signature(folder.folder / folder.foreign.file);
   const auto files = list_model_files(folder.model, folder.config.compile.owns_folder);
   if (!files.ok()) return signature + files.status().message() + folder.status.message();
   for (const fs::path& file : *files) signature += file_signature(file);

@@ -5,7 +5,8 @@
 //   NAME/model.onnx                    version 1
 //   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served
 // with a model.py in place of model.onnx where it is a container (engine/container/container_process.h),
-// and optionally NAME/model.toml. Folders that begin with '.' are skipped, and those with an
+// and optionally NAME/model.toml, and a file of another server's (models/foreign/foreign_settings.h), over which
+// model.toml goes. Folders that begin with '.' are skipped, and those with an
 // application.toml, which are applications (answer/selection/application.h), a personal.toml
 // (answer/personal/service/personal_file.h) or a task.toml (answer/tasks/task_file.h). What a model is made of
 // lies in the repository, wherever links lead.
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "foundation/base/status.h"
+#include "models/foreign/foreign_settings.h"
 #include "models/repository/model_config.h"
 
 namespace foliot {
@@ -31,8 +33,9 @@ struct ModelFolder {
   std::filesystem::path folder;
   std::filesystem::path model;  // the .onnx file, or model.py
   ModelConfig config;
-  std::string pipeline{};  // whose step it is; empty: of none
-  Status status;           // not ok: why this model cannot be served
+  std::string pipeline{};     // whose step it is; empty: of none
+  ForeignSettings foreign{};  // of which `config` has what model.toml does not say otherwise
+  Status status;              // not ok: why this model cannot be served
 
   // It is code that runs in processes of its own, not a graph that is compiled.
   bool is_container() const;
@@ -52,13 +55,13 @@ Result<std::vector<ModelFolder>> scan_repository(const std::filesystem::path& re
 uint64_t model_files_bytes(const ModelFolder& folder);
 
 // All files of a model: the .onnx file or model.py first, then everything else in its folder
-// and below, but for model.toml and what begins with '.', by name. Without `owns_folder` only those that
+// and below, but for settings and what begins with '.', by name. Without `owns_folder` only those that
 // are named after it (is_named_after()), and no other model. Errors: kNotFound
 // if there is no such file; kInvalidArgument if there are too many.
 Result<std::vector<std::filesystem::path>> list_model_files(const std::filesystem::path& model,
                                                             bool owns_folder = true);
 
-// Differs whenever a file of the model or its model.toml was written, replaced, added
+// Differs whenever a file of the model or of its settings was written, replaced, added
 // or removed, as far as sizes and times show.
 std::string signature_of(const ModelFolder& folder);
 

@@ -55,18 +55,140 @@ TEST_F(ModelFolderTest, FindsBothForms) {
 }
 
 TEST_F(ModelFolderTest, NamesWhatOtherServersWouldRead) {
-  file("triton/1/model.onnx");
-  file("triton/config.pbtxt");
+  file("flow/model.onnx");
+  file("flow/MLmodel");
   file("plain/model.onnx");
   file("sklearn/model.joblib");
-  file("sklearn/model-settings.json");
+  file("sklearn/MLmodel");
   const auto models = scan();
   ASSERT_EQ(models.size(), 3u);
-  EXPECT_THAT(notes_of_foreign_settings(models[0]), ::testing::IsEmpty());
-  EXPECT_THAT(models[1].status.message(),
+  EXPECT_THAT(notes_of_foreign_settings(models[0]),
+              ::testing::ElementsAre(HasSubstr("MLmodel is a file of MLflow's and is not read")));
+  EXPECT_THAT(notes_of_foreign_settings(models[1]), ::testing::IsEmpty());
+  EXPECT_THAT(models[2].status.message(),
               HasSubstr("model.joblib is there: export it to ONNX, or serve it by a model.py"));
-  EXPECT_THAT(notes_of_foreign_settings(models[2]),
-              ::testing::ElementsAre(HasSubstr("config.pbtxt is a file of Triton's and is not read")));
+}
+
+constexpr const char* kTritonSettings =
+    "max_batch_size: 4\ninput { name: 'x' data_type: TYPE_FP32 dims: 3 }\nresponse_cache { enable: true }\n"
+    "dynamic_batching { default_queue_policy { default_timeout_microseconds: 50000 } }\nmodel_warmup { name: 'x' }\n";
+
+TEST_F(ModelFolderTest, SettingsOfTritonAreReadAndModelTomlGoesOverThem) {
+  file("a/1/model.onnx");
+  file("a/config.pbtxt", kTritonSettings);
+  file("b/1/model.onnx");
+  file("b/config.pbtxt", kTritonSettings);
+  file("b/model.toml", "default_slo = \"20ms\"\nbatch_sizes = [1, 2, 4]\nweight = 2");
+  file("c/model.onnx");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 3u);
+  for (const ModelFolder& model : models) EXPECT_TRUE(model.status.ok()) << model.status.message();
+  const ModelConfig& a = models[0].config;
+  EXPECT_EQ(a.compile.batch_sizes, (std::vector<uint32_t>{1, 2, 4}));
+  EXPECT_EQ(a.default_slo, Duration::milliseconds(50));
+  EXPECT_TRUE(a.cache);
+  ASSERT_EQ(a.compile.declared.size(), 1u);
+  EXPECT_THAT(notes_of_foreign_settings(models[0]),
+              ::testing::ElementsAre(HasSubstr("config.pbtxt:5: 'model_warmup' is not read")));
+  const ModelConfig& b = models[1].config;
+  EXPECT_EQ(b.default_slo, Duration::milliseconds(20));
+  EXPECT_EQ(b.weight, 2);
+  EXPECT_TRUE(b.cache) << "field by field";
+  EXPECT_THAT(notes_of_foreign_settings(models[1]),
+              ::testing::ElementsAre(HasSubstr("model_warmup"),
+                                     "config.pbtxt:4: default_timeout_microseconds is not heeded: "
+                                     "model.toml sets default_slo"))
+      << "what both say alike is no contradiction";
+  EXPECT_TRUE(models[2].config.compile.declared.empty()) << "nothing is left of another model's";
+}
+
+TEST_F(ModelFolderTest, SettingsOfTritonChooseVersionAndFile) {
+  for (const char* path : {"a/1/net.onnx", "a/2/net.onnx", "a/3/net.onnx", "b/1/model.onnx", "c/1/model.onnx"})
+    file(path);
+  file("a/config.pbtxt", "default_model_filename: 'net.onnx' version_policy { specific { versions: [1, 2] } }");
+  file("b/config.pbtxt", "version_policy { specific { versions: 7 } }");
+  file("c/config.pbtxt", "default_model_filename: 'net.onnx'");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_TRUE(models[0].status.ok()) << models[0].status.message();
+  EXPECT_EQ(models[0].version, "2");
+  EXPECT_EQ(models[0].model, root_ / "a/2/net.onnx");
+  EXPECT_THAT(models[1].status.message(), HasSubstr("config.pbtxt asks for version 7, and there is no model of it"));
+  EXPECT_THAT(models[2].status.message(), HasSubstr("no net.onnx"));
+}
+
+TEST_F(ModelFolderTest, BrokenSettingsOfTritonBreakTheirModelAlone) {
+  file("a/1/model.onnx");
+  file("b/1/model.onnx");
+  file("b/config.pbtxt", "max_batch_size: 8\ninput {");
+  file("c/config.pbtxt", std::string(kForeignBytesMax + 1, ' '));
+  file("c/model.onnx");
+  file("d/config.pbtxt", "platform: 'ensemble'");
+  file("e/model.onnx");
+  std::string name = ::testing::TempDir() + "outsideXXXXXX";
+  const std::filesystem::path outside = mkdtemp(name.data());
+  std::ofstream(outside / "config.pbtxt") << "secret";
+  std::filesystem::create_symlink(outside / "config.pbtxt", root_ / "e/config.pbtxt");
+  const auto models = scan();
+  std::filesystem::remove_all(outside);
+  ASSERT_EQ(models.size(), 5u);
+  EXPECT_TRUE(models[0].status.ok());
+  EXPECT_THAT(models[1].status.message(), HasSubstr("b/config.pbtxt:2:"));
+  EXPECT_THAT(models[2].status.message(), HasSubstr("c/config.pbtxt has more than 65536 bytes"));
+  EXPECT_THAT(models[3].status.message(), HasSubstr("pipeline.toml")) << "not that there is no model.onnx";
+  EXPECT_THAT(models[4].status.message(), HasSubstr("leads out of the repository"));
+}
+
+TEST_F(ModelFolderTest, SettingsOfTritonBelongToTheModelButAreNoPartOfIt) {
+  file("a/model.onnx");
+  file("a/config.pbtxt", "max_batch_size: 4");
+  const auto before = scan();
+  EXPECT_THAT(list_model_files(before[0].model).value(), ::testing::ElementsAre(root_ / "a/model.onnx"));
+  const std::string signature = signature_of(before[0]);
+  file("a/config.pbtxt", "max_batch_size: 16");
+  EXPECT_NE(signature_of(scan()[0]), signature) << "it is loaded again";
+  const auto lone = scan_repository(root_ / "a", ModelConfig()).value();
+  ASSERT_EQ(lone.size(), 1u);
+  EXPECT_EQ(lone[0].config.compile.batch_sizes.back(), 16u);
+}
+
+TEST_F(ModelFolderTest, SettingsOfMlserverAreReadWhereThereIsNoFileOfTriton) {
+  file("a/net.onnx");
+  file("a/model-settings.json", R"({"name": "renamed", "parameters": {"uri": "./net.onnx", "version": "4"}})");
+  file("b/model.joblib");
+  file("b/model-settings.json", R"({"implementation": "mlserver_sklearn.SKLearnModel"})");
+  file("c/model.py");
+  file("c/model-settings.json", R"({"implementation": "mlserver_sklearn.SKLearnModel", "max_batch_size": 3})");
+  file("d/model.onnx");
+  file("d/config.pbtxt", "max_batch_size: 2");
+  file("d/model-settings.json", "no JSON");
+  file("e/model.onnx");
+  file("e/model-settings.json", "no JSON");
+  std::map<std::string, ModelFolder> models;
+  for (ModelFolder& model : scan()) models[model.name] = model;
+  EXPECT_EQ(models["renamed"].model, root_ / "a/net.onnx");
+  EXPECT_EQ(models["renamed"].version, "4");
+  EXPECT_THAT(models["b"].status.message(), HasSubstr("foliot.sklearn(\"model.joblib\")"));
+  EXPECT_TRUE(models["c"].status.ok()) << "a model.py was written: " << models["c"].status.message();
+  EXPECT_EQ(models["c"].config.container->batch_size_max, 3u);
+  EXPECT_TRUE(models["d"].status.ok()) << models["d"].status.message();
+  EXPECT_THAT(notes_of_foreign_settings(models["d"]),
+              ::testing::ElementsAre(HasSubstr("model-settings.json is a file of MLServer's and is not read")));
+  EXPECT_THAT(models["e"].status.message(), HasSubstr("e/model-settings.json:1:2: this is no JSON"));
+}
+
+TEST_F(ModelFolderTest, SettingsOfTritonGiveAContainerItsBatches) {
+  file("a/1/model.py");
+  file("a/config.pbtxt",
+       "max_batch_size: 12\noutput { name: 'y' }\ndynamic_batching { max_queue_delay_microseconds: 500 }");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_TRUE(models[0].status.ok()) << models[0].status.message();
+  EXPECT_EQ(models[0].config.container->batch_size_max, 12u);
+  EXPECT_EQ(models[0].config.batch_delay, Duration::microseconds(500));
+  EXPECT_THAT(
+      notes_of_foreign_settings(models[0]),
+      ::testing::ElementsAre(HasSubstr("config.pbtxt:2: inputs and outputs are those that model.py describes")));
 }
 
 TEST_F(ModelFolderTest, FindsContainers) {

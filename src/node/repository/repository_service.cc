@@ -296,6 +296,9 @@ Status RepositoryService::load_container(const ModelFolder& folder, const Compil
   if (models == nullptr) return shutting_down();
   FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<ContainerModel> container, models->start_container(folder, watch.cancelled));
   if (container == nullptr) return Status();
+  for (const std::string& note : notes_of_foreign_settings(folder)) {
+    options_.on_note(fmt::format("model '{}': {}", folder.name, note));
+  }
   const std::lock_guard hosting(hosting_);
   return models->add(std::move(container));
 }
