@@ -74,7 +74,7 @@ def compilers(server):
 
 
 def is_idle(process):
-    """Whether it runs only where no other does. A child of the server that does not, yet, may become the one that stands by."""
+    """Whether it yields to all others. A child of the server that does not, yet, may become the one that stands by."""
     with contextlib.suppress(ProcessLookupError):
         return os.sched_getscheduler(process) == os.SCHED_IDLE
     return False

@@ -342,7 +342,7 @@ void Controller::admit(const Request& asked, TimePoint now) {
   }
   entry.cold_start = cluster_.copies[request.model.value()] == 0;
   if (request.optional && !request.best_effort()) put_off(entry, now);
-  if (!request.best_effort()) reserve_output(request, now);
+  if (!request.best_effort()) reserve_output(entry, now);
   if (!requests_.make_room(entry)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   for (const QueueShares::Entry& evicted : requests_.evicted()) {
     withdraw(RequestId(evicted.id), Refusal::kOverload, now);
@@ -381,16 +381,31 @@ void Controller::put_off(RequestTable::Entry& entry, TimePoint now) {
 }
 
 // What OUTPUT takes for the model's results, if that is long: half of the time at most.
-void Controller::reserve_output(Request& request, TimePoint now) const {
-  Duration least = (request.deadline - now) / 2;
+void Controller::reserve_output(RequestTable::Entry& entry, TimePoint now) const {
+  Request& request = entry.request;
+  Duration least = Duration::max();
   for (const DeviceModel& device :
        std::span(cluster_.devices).first(std::min<size_t>(cluster_.devices.size(), kDevicesDoubtedMax))) {
     if (device.residency(request.model) == Residency::kLoaded)
       least = std::min(least, device.output_reserve(request.model));
   }
-  if (least <= Duration() || cluster_.copies[request.model.value()] == 0) return;
-  request.deadline = request.deadline - least;
-  request.reserve += least;
+  if (least == Duration::max()) return;
+  entry.output = std::max(Duration(), std::min(least, (request.deadline - now) / 2));
+  request.deadline = request.deadline - entry.output;
+  request.reserve += entry.output;
+}
+
+// What is refused for what OUTPUT took is not measured again.
+void Controller::doubt_output(const RequestTable::Entry& refused) {
+  if (refused.output == Duration()) return;
+  const Request& request = refused.request;
+  const Duration time = request.deadline + refused.output - refused.put_off - refused.admitted;
+  for (DeviceModel& device :
+       std::span(cluster_.devices).first(std::min<size_t>(cluster_.devices.size(), kDevicesDoubtedMax))) {
+    if (device.residency(request.model) != Residency::kLoaded) continue;
+    if (time >= cluster_.durations().exec({device.id(), request.model, request.bucket, 0}))
+      device.doubt_output(request.model, turn_now_);
+  }
 }
 
 void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
@@ -586,7 +601,10 @@ void Controller::refuse_rows(const Action& action, Refusal reason, TimePoint ear
 Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
   const RequestTable::Entry* found = requests_.find_waiting(request);
   if (found == nullptr) return reject(Verdict::kUnknown);
-  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(*found);
+  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) {
+    doubt_if_idle(*found);
+    doubt_output(*found);
+  }
   complete_refused(request, reason, earliest_completion, turn_now_);
   return Verdict::kAccepted;
 }
@@ -734,7 +752,7 @@ Duration Controller::measure_output(const Action& action, const Outcome& outcome
   const Duration whole =
       std::clamp(outcome.output_end - outcome.end, Duration(), std::max(Duration(), turn_now_ - outcome.end));
   device.measured_output(action.model, std::clamp(outcome.output_duration, Duration(), whole) / action.rows.size(),
-                         whole);
+                         whole, turn_now_);
   return device.output_reserve(action.model) > Duration() ? whole : Duration();
 }
 

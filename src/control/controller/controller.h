@@ -185,7 +185,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // Of a model.
   void admit(const Request& asked, TimePoint now);
   void put_off(RequestTable::Entry& entry, TimePoint now);
-  void reserve_output(Request& request, TimePoint now) const;
+  void reserve_output(RequestTable::Entry& entry, TimePoint now) const;
+  void doubt_output(const RequestTable::Entry& refused);
   Duration measure_output(const Action& action, const Outcome& outcome);
   // If it is queued.
   void withdraw(RequestId request, Refusal reason, TimePoint now);

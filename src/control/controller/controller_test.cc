@@ -337,6 +337,39 @@ TEST_F(ControllerTest, WhatOutputTakesLongIsReservedForItsModelAndIsNoLatenessOf
   EXPECT_TRUE(policy_->last.best_effort());
 }
 
+TEST_F(ControllerTest, WhatIsRefusedForWhatOutputTookOnceIsTriedAgain) {
+  load_model();
+  request(1);
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  controller_->on_outcome({.action = sink_.actions.back().id,
+                           .model = ModelId(0),
+                           .start = at(10),
+                           .end = at(12),
+                           .duration = ms(2),
+                           .output_duration = ms(48),
+                           .output_end = at(60)},
+                          at(60));
+  const auto time_of = [&](uint64_t id, int64_t now, int64_t deadline) {
+    controller_->on_request({.id = RequestId(id), .model = ModelId(0), .deadline = at(deadline)}, at(now));
+    const TimePoint planned = policy_->last.deadline;
+    propose([&](Dispatcher& d) { d.refuse(RequestId(id), Refusal::kUnmeetable, {}); }, at(now));
+    return planned - at(now);
+  };
+  EXPECT_EQ(time_of(2, 100, 110), ms(5)) << "half of its time";
+  EXPECT_EQ(time_of(3, 600, 601), Duration::microseconds(500)) << "EXEC alone takes longer: that is no doubt";
+  EXPECT_EQ(time_of(4, 600, 610), ms(5));
+  for (int64_t now = 1100; now <= 2100; now += 500) time_of(static_cast<uint64_t>(now), now, now + 10);
+  EXPECT_EQ(time_of(9, 3000, 3010), ms(7)) << "four times half of 48 ms";
+}
+
+// The first 16 devices are looked at.
+TEST_F(ControllerTest, NothingIsReservedForAModelThatOnlyAFarDeviceHolds) {
+  for (int i = 0; i < 20; ++i) controller_->add_device(4, at(0));
+  load_model(0, 20);
+  request(1);
+  EXPECT_EQ(policy_->last.deadline, at(90));
+}
+
 TEST_F(ControllerTest, WhatTheWorkerRefusedComesBackAFewTimes) {
   request(1);
   load_model();

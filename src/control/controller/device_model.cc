@@ -15,6 +15,7 @@ constexpr size_t kOutputsSeen = 64;
 constexpr int64_t kOutputsMeant = 8;
 constexpr int64_t kOutputsOfTail = 64;
 constexpr Duration kOutputBelieved = Duration::microseconds(50);
+constexpr Duration kOutputDoubtInterval = Duration::milliseconds(500);
 
 }  // namespace
 
@@ -237,11 +238,19 @@ TimePoint DeviceModel::output_allows(ModelId model, TimePoint start, Duration ex
 }
 
 // A thread that lost its core for once makes no model one of large results.
-void DeviceModel::measured_output(ModelId model, Duration row, Duration whole) {
+void DeviceModel::measured_output(ModelId model, Duration row, Duration whole, TimePoint now) {
   State& s = state(model);
   const Duration believed = std::min(row, s.output * 2 + kOutputBelieved);
   s.output = s.output == Duration() ? row : s.output + (believed - s.output) / kOutputsMeant;
   s.output_tail = std::max(whole, s.output_tail - s.output_tail / kOutputsOfTail);
+  s.output_at = now;
+}
+
+void DeviceModel::doubt_output(ModelId model, TimePoint now) {
+  State& s = state(model);
+  if (now < s.output_at + kOutputDoubtInterval) return;
+  s.output_tail = s.output_tail / 2;
+  s.output_at = now;
 }
 
 void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished, TimePoint output_end) {

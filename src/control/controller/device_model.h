@@ -171,7 +171,9 @@ class DeviceModel {
   void infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished = false, TimePoint output_end = {});
   // OUTPUT took so long for each row of an INFER of this model, and was over so long after its EXEC. REQUIRES: one is
   // outstanding.
-  void measured_output(ModelId model, Duration row, Duration whole);
+  void measured_output(ModelId model, Duration row, Duration whole, TimePoint now);
+  // What is reserved may be why a request was refused: half of it is believed, if it was not measured lately.
+  void doubt_output(ModelId model, TimePoint now);
   // Of a model whose rows take OUTPUT long: what is to be reserved for that. Zero of others: their OUTPUT is a part of
   // what all outcomes of the device are late by (DeviceTiming).
   Duration output_reserve(ModelId model) const {
@@ -194,6 +196,7 @@ class DeviceModel {
     TimePoint last_used;
     Duration output;       // of OUTPUT for a row: a moving mean
     Duration output_tail;  // from the end of EXEC to that of OUTPUT: what few exceeded lately
+    TimePoint output_at;   // when that was measured, or doubted
   };
   const State& state(ModelId model) const {
     static constexpr State kAbsent;

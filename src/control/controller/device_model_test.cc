@@ -156,7 +156,7 @@ class OutputsTest : public testing::Test {
   }
   void measure(Duration row, Duration whole) {
     device_.sent_infer(ActionId(2), kModel, {}, at(0), ms(1), at(0), false, 1);
-    device_.measured_output(kModel, row, whole);
+    device_.measured_output(kModel, row, whole, at(0));
     device_.infer_over(ActionId(2), kModel, at(0), false, at(0));
   }
   // Of an EXEC of 1 ms with two batches of two rows outstanding, which takes 1 ms each.
@@ -182,6 +182,18 @@ TEST_F(OutputsTest, ExecsWaitForWhatOutputTakesOnAverage) {
   for (int i = 0; i < 100; ++i) measure(i % 2 == 0 ? ms(1) : ms(3), ms(5));
   EXPECT_NEAR((allowed() - at(0)).to_milliseconds(), 4, 0.5) << "two rows of 2 ms";
   EXPECT_EQ(device_.output_reserve(kModel), ms(5));
+}
+
+TEST_F(OutputsTest, WhatWasNotMeasuredLatelyIsDoubted) {
+  measure(ms(3), ms(40));
+  device_.doubt_output(kModel, at(499));
+  EXPECT_EQ(device_.output_reserve(kModel), ms(40));
+  for (int i = 0; i < 2; ++i) device_.doubt_output(kModel, at(500));
+  EXPECT_EQ(device_.output_reserve(kModel), ms(20));
+  device_.doubt_output(kModel, at(1000));
+  EXPECT_EQ(device_.output_reserve(kModel), ms(10));
+  measure(ms(3), ms(12));
+  EXPECT_EQ(device_.output_reserve(kModel), ms(12));
 }
 
 // A thread that lost its core once took long for once.

@@ -25,6 +25,7 @@ class RequestTable {
     Request request;
     TimePoint admitted{};
     Duration put_off{};  // of an optional one: its deadline, by so much
+    Duration output{};   // its deadline is earlier by so much
     bool waits = true;   // for an action
     bool cold_start = false;
     uint32_t returns = 0;            // from workers that refused its action

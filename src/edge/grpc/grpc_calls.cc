@@ -57,7 +57,7 @@ std::optional<CallError> GrpcCall::hold_request(uint64_t bytes) {
     request_bytes_held_ = bytes;
     return std::nullopt;
   }
-  CallError error = call_error(Status::unavailable(calls_.bodies().refusal(request_source_)));
+  CallError error = call_error(Status::unavailable(calls_.bodies().refusal(request_source_, 0)));
   error.retry_after = Duration::seconds(1);
   return error;
 }

@@ -467,7 +467,7 @@ bool HttpServer::Session::hold_body(uint64_t bytes) {
 void HttpServer::Session::refuse_body() {
   close_after_ = true;
   phase_ = Phase::kHandling;
-  HttpResponse response = error_response(503, server_.bodies.refusal(body_source_));
+  HttpResponse response = error_response(503, server_.bodies.refusal(body_source_, body_bytes_held_));
   response.headers.emplace_back("Retry-After", "1");
   respond(std::move(response));
 }

@@ -32,9 +32,15 @@ bool BodyBudget::is_exceeded_by(const std::string& source) const {
   return bytes_of(source) > bytes_free();
 }
 
-std::string BodyBudget::refusal(const std::string& source) const {
+std::string BodyBudget::refusal(const std::string& source, uint64_t held) const {
   std::lock_guard lock(mutex_);
-  if (source.empty() || bytes_of(source) == 0) {
+  if (bytes_ <= held) {
+    return fmt::format(
+        "the body, or what is made of it, is longer than the {} bytes for all bodies (--bodies-max); send fewer rows, "
+        "or raise that",
+        bytes_max_);
+  }
+  if (source.empty() || bytes_of(source) <= held) {
     return fmt::format("requests under way fill the {} bytes for bodies (--bodies-max); try again", bytes_max_);
   }
   return fmt::format(

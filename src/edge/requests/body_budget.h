@@ -27,8 +27,8 @@ class BodyBudget {
   void add(const std::string& source, uint64_t bytes);
   // Whether the source has more than it may, or all together have.
   bool is_exceeded_by(const std::string& source) const;
-  // Why a body was refused.
-  std::string refusal(const std::string& source) const;
+  // Why a body that holds `held` was refused.
+  std::string refusal(const std::string& source, uint64_t held) const;
 
  private:
   uint64_t bytes_of(const std::string& source) const;  // REQUIRES: mutex_ is held

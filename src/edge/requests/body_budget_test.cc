@@ -1,9 +1,12 @@
 #include "edge/requests/body_budget.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace foliot {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(BodyBudgetTest, ASourceMayHaveAsMuchAsIsFree) {
   BodyBudget budget(90);
@@ -26,6 +29,17 @@ TEST(BodyBudgetTest, OneBodyHasRoomHoweverLongItIs) {
   EXPECT_FALSE(budget.resize("", 0, 1));
   EXPECT_TRUE(budget.resize("a", 80, 79));
   EXPECT_TRUE(budget.resize("", 0, 1)) << "of no source";
+}
+
+TEST(BodyBudgetTest, ARefusalNamesWhatIsInTheWay) {
+  BodyBudget budget(90);
+  EXPECT_TRUE(budget.resize("a", 0, 60));
+  EXPECT_FALSE(budget.resize("a", 60, 91));
+  EXPECT_THAT(budget.refusal("a", 60), HasSubstr("longer than the 90 bytes for all bodies")) << "it is alone";
+  EXPECT_THAT(budget.refusal("a", 0), HasSubstr("bodies of 'a' under way take 60 bytes")) << "another of its own";
+  EXPECT_TRUE(budget.resize("b", 0, 20));
+  EXPECT_THAT(budget.refusal("b", 20), HasSubstr("requests under way fill the 90 bytes")) << "that of another";
+  EXPECT_THAT(budget.refusal("", 0), HasSubstr("requests under way fill the 90 bytes"));
 }
 
 TEST(BodyBudgetTest, WhatIsAddedCountsBeyondTheLimit) {
