@@ -2,7 +2,6 @@
 because of it, what is bad is said and left out, and nothing leads out of the
 repository."""
 
-import contextlib
 import os
 import pathlib
 import shutil
@@ -58,26 +57,23 @@ def children(process):
     return result
 
 
-def stands_by(process):
+def was_started_with(process, word):
     try:
-        return b"stand-by" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes()
+        return word in pathlib.Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
         return False
 
 
 def compilers(server):
-    """Process ids of the server's compilations: its children, and the copies of the one that stands by."""
+    """Process ids of the server's compilations: its children, and the copies of the one that stands by. A child that is
+    not known as either yet may become each."""
     result = []
     for child in children(server.process.pid):
-        result += children(child) if stands_by(child) else [child]
+        if was_started_with(child, b"stand-by"):
+            result += children(child)
+        elif was_started_with(child, b"confined-compile"):
+            result.append(child)
     return result
-
-
-def is_idle(process):
-    """Whether it yields to all others. A child of the server that does not, yet, may become the one that stands by."""
-    with contextlib.suppress(ProcessLookupError):
-        return os.sched_getscheduler(process) == os.SCHED_IDLE
-    return False
 
 
 @pytest.fixture
@@ -282,7 +278,7 @@ def test_a_compiler_that_is_killed_is_an_error_that_names_the_model(server):
     answer = []
     loading = threading.Thread(target=lambda: answer.append(load(server, "slow")))
     loading.start()
-    killed = eventually(lambda: [each for each in compilers(server) if is_idle(each)])
+    killed = eventually(lambda: compilers(server))
     for process in killed:
         os.kill(process, signal.SIGSTOP)  # so that a fast machine does not end it first
     assert ask(server) == 1
@@ -302,7 +298,8 @@ def test_compiling_gives_way_and_holds_nothing_of_the_server(tmp_path, serve):
     write_slow(tmp_path / "models/slow/1/model.onnx", layers=6000)
     loading = threading.Thread(target=load, args=(server, "slow"))
     loading.start()
-    process = eventually(lambda: [each for each in compilers(server) if is_idle(each)])[0]
+    process = eventually(lambda: compilers(server))[0]
+    eventually(lambda: os.sched_getscheduler(process) == os.SCHED_IDLE)
     eventually(lambda: b"confined-compile" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes())
     files = {path.readlink() for path in pathlib.Path(f"/proc/{process}/fd").iterdir() if path.name > "3"}
     assert not any("socket" in str(file) for file in files)
