@@ -66,6 +66,7 @@ by more than rounding, onnx's reference decides. What is open, and what is done 
 | NaN or infinity beside a position of Resize or GridSample | counts where its weight is not zero |
 | Softplus of numbers far below zero | within 1e-6, not relative to the result |
 | Pow of -infinity, and of -0 to -0.5 | by roots and reciprocals where the exponent is 0.5, 1.5, -0.5 or -1 |
+| products with weights of int4 by DequantizeLinear with blocks | in float32; onnxruntime 1.31.1 rounds their inputs to int8 from the level of optimisation "extended" on, which changes results by up to 1 % of the largest |
 | quantised convolutions and products between QuantizeLinear and DequantizeLinear | the zero point is added before rounding: a tie may give the next code |
 
 ## Control flow and functions
