@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import math
 import pathlib
 
 import matplotlib
@@ -72,9 +73,12 @@ def log_axis(axes, ticks):
 
 
 def legend(figure, axes):
+    """Below all axes, which leave as much room as its lines need."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=6, fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 0.08, 1, 1))
+    columns = 6
+    figure.legend(handles, labels, loc="lower center", ncol=columns, fontsize=8, frameon=False)
+    inches = 0.15 + 0.19 * math.ceil(len(labels) / columns)
+    figure.tight_layout(rect=(0, inches / figure.get_figheight(), 1, 1))
 
 
 QUANTILES = {"p1": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99.9": 0.999,
