@@ -52,9 +52,9 @@ class Timeline {
            Duration output = {});
   // The action is over; its lanes were free again at `end`, and OUTPUT at `output_end`.
   void remove(ActionId id, TimePoint end, TimePoint output_end = {});
-  // When OUTPUT has but one left of the results that are there by `then`.
+  // Returns when OUTPUT has but one left of the results that are there by `then`.
   TimePoint but_one_output_left(TimePoint then, TimePoint now, const Link& link) const;
-  // What OUTPUT is expected to take for all of them.
+  // OUTPUT is expected to take so long for all of them.
   Duration outputs() const { return outputs_; }
   uint32_t size() const { return static_cast<uint32_t>(pending_.size()); }
   void clear() {
@@ -172,10 +172,10 @@ class DeviceModel {
   // OUTPUT took so long for each row of an INFER of this model, and was over so long after its EXEC. REQUIRES: one is
   // outstanding.
   void measured_output(ModelId model, Duration row, Duration whole, TimePoint now);
-  // What is reserved may be why a request was refused: half of it is believed, if it was not measured lately.
+  // A request was refused, perhaps for what is reserved: half of that is believed, if it was not measured lately.
   void doubt_output(ModelId model, TimePoint now);
-  // Of a model whose rows take OUTPUT long: what is to be reserved for that. Zero of others: their OUTPUT is a part of
-  // what all outcomes of the device are late by (DeviceTiming).
+  // Returns what is to be reserved for OUTPUT of a model whose rows take it long. Zero of others: their OUTPUT is a
+  // part of what all outcomes of the device are late by (DeviceTiming).
   Duration output_reserve(ModelId model) const {
     const State& held = state(model);
     return held.output < Timeline::kOutputsMin ? Duration() : held.output_tail;

@@ -25,7 +25,7 @@ class BodyBudget {
   bool resize(const std::string& source, uint64_t held, uint64_t bytes);
   // Even where there is no room.
   void add(const std::string& source, uint64_t bytes);
-  // Whether the source has more than it may, or all together have.
+  // True if the source has more than it may, or all together have.
   bool is_exceeded_by(const std::string& source) const;
   // Why a body that holds `held` was refused.
   std::string refusal(const std::string& source, uint64_t held) const;

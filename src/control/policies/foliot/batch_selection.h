@@ -96,7 +96,7 @@ class BatchSelection {
     Duration margin;
   };
   void cut(const Queue& queue, TimePoint start);
-  // What it computed now would only wait for results that are not out yet; it is held back.
+  // True if a result that it computed now would only wait for others that are not out yet.
   bool waits_for_output(DeviceId device, ModelId model, Duration exec, TimePoint now, TimePoint start);
   // In these, `dense` is a position in Queue::dense.
   void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t dense_max);

@@ -62,8 +62,8 @@ class Board {
   }
   // Whether the model asks for less of its devices' time than its weighted share.
   bool modest(ModelId model) const { return shares_.modest(model); }
-  // Whether it asks for half of that at most.
-  bool asks_for_half(ModelId model) const { return shares_.asks_for_half(model); }
+  // Whether it asks for half of that at most, and memory holds it.
+  bool keeps_share(ModelId model) const { return shares_.keeps_share(model); }
   // What the devices of the kind need for models that serve more with their time than this one does.
   double denser_demand(KindId kind, ModelId model) const {
     return demand_.denser(kind, expected_[model.value()].density);

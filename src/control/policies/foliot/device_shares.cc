@@ -97,7 +97,7 @@ bool DeviceShares::modest(ModelId id) const {
   return id.value() >= models_.size() || models_[id.value()].too_much <= kTooMuchMax;
 }
 
-bool DeviceShares::asks_for_half(ModelId id) const {
+bool DeviceShares::keeps_share(ModelId id) const {
   if (id.value() >= models_.size()) return true;
   const Model& model = models_[id.value()];
   if (model.twice_too_much > kTwiceTooMuchMax) return false;

@@ -41,10 +41,10 @@ class DeviceShares {
   // Another model has its id now.
   void forget(ModelId model);
   bool modest(ModelId model) const;
-  // Whether it would be modest even if its requests took twice the time, the others being served as they are; and it
-  // has room in its share of the memory, without which its share of the time is worth nothing. All models that were
+  // True if the model would be modest even if its requests took twice the time, the others being served as they are,
+  // and has room in its share of the memory, without which its share of the time is worth nothing. All models that were
   // asked for in the last seconds have a share of the memory.
-  bool asks_for_half(ModelId model) const;
+  bool keeps_share(ModelId model) const;
 
  private:
   struct Kind {

@@ -69,34 +69,34 @@ TEST_F(DeviceSharesTest, AModelThatAsksForATenthMoreThanItsShareIsNotModest) {
 
 TEST_F(DeviceSharesTest, AModelThatAsksForHalfOfItsShareKeepsIt) {
   ask({{kSlow, 50, 250, 500}, {kSmall, 1.1, 1, 30}}, 20'000);
-  EXPECT_TRUE(shares_.asks_for_half(kSlow));
-  EXPECT_FALSE(shares_.asks_for_half(kSmall));
+  EXPECT_TRUE(shares_.keeps_share(kSlow));
+  EXPECT_FALSE(shares_.keeps_share(kSmall));
 }
 
 TEST_F(DeviceSharesTest, AModelThatAsksForMostOfItsShareDoesNotAskForHalf) {
   ask({{kSlow, 95, 250, 500}, {kSmall, 1.1, 1, 30}}, 20'000);
   EXPECT_TRUE(shares_.modest(kSlow));
-  EXPECT_FALSE(shares_.asks_for_half(kSlow));
+  EXPECT_FALSE(shares_.keeps_share(kSlow));
 }
 
 TEST_F(DeviceSharesTest, AModelThatItsShareOfTheMemoryCannotHoldKeepsNoTime) {
   ask({{kSlow, 50, 250, 500, 1, kKind, 0.6}, {kSmall, 1.1, 1, 30}}, 20'000);
-  EXPECT_FALSE(shares_.asks_for_half(kSlow));
+  EXPECT_FALSE(shares_.keeps_share(kSlow));
   EXPECT_TRUE(shares_.modest(kSlow));
   ask({{kSlow, 50, 250, 500, 1, kKind, 0.4}, {kSmall, 1.1, 1, 30}}, 20'000);
-  EXPECT_TRUE(shares_.asks_for_half(kSlow));
+  EXPECT_TRUE(shares_.keeps_share(kSlow));
 }
 
 TEST_F(DeviceSharesTest, ModelsThatWereAskedForLatelyShareTheMemory) {
   const Asks slow{kSlow, 50, 250, 500, 1, kKind, 0.4};
   ask({slow, {kSmall, 1.1, 1, 30}, {ModelId(2), 1, 2000, 30}}, 20'000);
-  EXPECT_FALSE(shares_.asks_for_half(kSlow)) << "a third of the memory";
+  EXPECT_FALSE(shares_.keeps_share(kSlow)) << "a third of the memory";
   ask({slow, {kSmall, 1.1, 1, 30}}, 30'000);
-  EXPECT_TRUE(shares_.asks_for_half(kSlow)) << "a half: the other has not been asked for";
+  EXPECT_TRUE(shares_.keeps_share(kSlow)) << "a half: the other has not been asked for";
   ask({slow, {kSmall, 1.1, 1, 30}, {ModelId(2), 1, 2000, 30}}, 20'000);
-  EXPECT_FALSE(shares_.asks_for_half(kSlow));
+  EXPECT_FALSE(shares_.keeps_share(kSlow));
   shares_.forget(ModelId(2));
-  EXPECT_TRUE(shares_.asks_for_half(kSlow));
+  EXPECT_TRUE(shares_.keeps_share(kSlow));
 }
 
 TEST_F(DeviceSharesTest, SharesFollowWeights) {

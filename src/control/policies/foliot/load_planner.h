@@ -136,7 +136,7 @@ class LoadPlanner {
   uint32_t served_by_load(DeviceId device, ModelId model, TimePoint now) const;
   // It neither holds nor loads the model, and may load it.
   bool may_load(DeviceId device, ModelId model, TimePoint now) const;
-  // What may be evicted for a LOAD: worth so much in all, and none that is endangered by a stay of so long.
+  // A LOAD may evict models worth so much in all, and none that is endangered by a stay of so long.
   struct Victims {
     double value_max;
     Duration stay;
