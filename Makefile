@@ -40,9 +40,9 @@ test: build python ## Run every test: checks, unit tests, end-to-end tests (half
 	@$(MAKE) check-built
 	$(call say,Unit tests)
 	@rm -rf $(REPORTS)/unit
-	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress
+	@tools/run-tests ctest --test-dir build/release
 	$(call say,End-to-end tests against a real server)
-	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests --numprocesses 2 --dist loadfile --junitxml=$(REPORTS)/end_to_end.xml
+	@FOLIOT=$(abspath $(FOLIOT)) tools/run-tests pytest tests --junitxml=$(REPORTS)/end_to_end.xml
 	$(call say,Kernels as lesser processors have them)
 	@$(PYTHON) tools/test-instruction-sets --only AVX2 --only AVX512_CORE
 	$(call say,Skipped tests)
@@ -138,11 +138,11 @@ test-wheel: wheel ## The wheel in a fresh environment: a file and a container ar
 
 .PHONY: test-clang
 test-clang: build-clang ## The unit tests, built by clang
-	@ctest --test-dir build/clang --parallel 2 --output-on-failure --progress
+	@tools/run-tests ctest --test-dir build/clang
 
 .PHONY: test-asan
 test-asan: build-asan ## The unit tests under the address and undefined-behaviour sanitizers
-	@UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --parallel 2 --output-on-failure --progress
+	@UBSAN_OPTIONS=print_stacktrace=1 tools/run-tests ctest --test-dir build/asan
 
 # What the sanitizers run in parts, each of some ten minutes on two cores: rooms of code that reads bytes from
 # outside, shares memory or counts references, without those that bring servers up (address, undefined behaviour);
@@ -174,13 +174,13 @@ test-asan-%: configure-asan
 	$(call say,Address and undefined-behaviour sanitizers: $(ROOMS_asan-$*))
 	@cmake --build build/asan --target $(addsuffix _test,$(call names_of,$(ROOMS_asan-$*))) $(addsuffix _replay,$(FUZZERS_asan-$*))
 	@FOLIOT_HOME_SEEDS=20 UBSAN_OPTIONS=print_stacktrace=1 \
-	  ctest --test-dir build/asan --parallel 2 --output-on-failure --progress --tests-regex '$(call pattern_of,$(ROOMS_asan-$*))'
+	  tools/run-tests ctest --test-dir build/asan --tests-regex '$(call pattern_of,$(ROOMS_asan-$*))'
 
 test-tsan-%: configure-tsan
 	$(call say,Thread sanitizer: $(ROOMS_tsan-$*))
 	@cmake --build build/tsan --target $(addsuffix _test,$(call names_of,$(ROOMS_tsan-$*))) $(addsuffix _replay,$(FUZZERS_tsan-$*))
 	@TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
-	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress --tests-regex '$(call pattern_of,$(ROOMS_tsan-$*))'
+	  tools/run-tests ctest --test-dir build/tsan --tests-regex '$(call pattern_of,$(ROOMS_tsan-$*))'
 
 .PHONY: test-isas
 test-isas: build python ## Every test under ONEDNN_MAX_CPU_ISA = AVX2, AVX512_CORE, AVX512_CORE_VNNI and unset (an hour)

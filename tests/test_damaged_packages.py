@@ -1,17 +1,17 @@
 """Packages that are damaged on disk while they are served: no wrong answer, and served again by itself.
 
-FOLIOT_DAMAGE_SEED is the seed of the places, which is printed."""
+FOLIOT_TEST_SEED is the seed of the places, which is printed."""
 
 import os
 import pathlib
 import random
-import time
 
 import numpy as np
 import onnxruntime
 import pytest
 
 from foliot_tools import onnx_models
+from foliot_tools.seeds import fresh_seed
 from foliot_tools.waiting import eventually
 
 # Two of the three models fit the pages, so that asking them in turn loads them again and again.
@@ -30,9 +30,7 @@ def models(tmp_path):
 
 @pytest.fixture(name="draw")
 def seeded():
-    seed = int(os.environ.get("FOLIOT_DAMAGE_SEED", time.time_ns() % 2**32))
-    print(f"FOLIOT_DAMAGE_SEED={seed}")
-    return random.Random(seed)
+    return random.Random(fresh_seed())
 
 
 class Asker:

@@ -2,13 +2,12 @@
 under a fresh seed (FOLIOT_TEST_SEED runs one again), values that are not finite, both forms, and the memory that a model
 takes."""
 
-import os
-import random
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from foliot_tools.seeds import fresh_seed
 from foliot_tools.waiting import eventually
 from onnx import TensorProto, helper, numpy_helper
 from test_microsoft_operators import answers, compiled, unoptimised
@@ -22,9 +21,7 @@ HALF_STEP = 0.501 / 127
 
 @pytest.fixture
 def rng():
-    seed = int(os.environ.get("FOLIOT_TEST_SEED") or random.SystemRandom().getrandbits(32))
-    print(f"FOLIOT_TEST_SEED={seed}")
-    return np.random.default_rng(seed)
+    return np.random.default_rng(fresh_seed())
 
 
 class Product:

@@ -1,6 +1,7 @@
 """A client that asks for more than there is room for does not shut out those whose
 requests are urgent: the unmodified tritonclient against the front end's limit."""
 
+import contextlib
 import queue
 
 import numpy as np
@@ -13,6 +14,7 @@ from foliot_tools.waiting import eventually
 
 IN_FLIGHT_MAX = 1024
 FLOOD = 2000
+CONNECTIONS = 4
 FEATURES = 1536
 
 
@@ -30,6 +32,11 @@ def server(serve, tmp_path):
     return server
 
 
+def connect(server):
+    """With a connection of its own: on one connection there are never more calls at once than the server's limit."""
+    return grpc_client.InferenceServerClient(server.grpc, channel_args=[("grpc.use_local_subchannel_pool", 1)])
+
+
 def ask(client, count, answers, **options):
     pixels = grpc_client.InferInput("pixels", [1, FEATURES], "FP32")
     pixels.set_data_from_numpy(np.zeros((1, FEATURES), np.float32))
@@ -40,15 +47,18 @@ def ask(client, count, answers, **options):
 @pytest.mark.parametrize("flood", [{}, {"timeout": 3_600_000_000}], ids=["best effort", "an hour's time"])
 def test_what_can_wait_is_evicted(server, flood):
     flooded, urgent = queue.Queue(), queue.Queue()
-    with grpc_client.InferenceServerClient(server.grpc) as client:
-        ask(client, FLOOD, flooded, **flood)
-        rest = [None]
+    with contextlib.ExitStack() as clients:
+        flooding = [clients.enter_context(connect(server)) for _ in range(CONNECTIONS)]
+        with server.frozen():  # it would answer some while the clients still write the others
+            for client in flooding:
+                ask(client, FLOOD // CONNECTIONS, flooded, **flood)
+        rest = [flooded.get(timeout=180)]
         while rest[-1] is None:
-            rest.append(flooded.get(timeout=30))
+            rest.append(flooded.get(timeout=180))
         assert "overload" in str(rest[-1]), "the queue is full"
-        ask(client, 100, urgent, timeout=5_000_000)
-        errors = [urgent.get(timeout=60) for _ in range(100)]
+        ask(clients.enter_context(connect(server)), 100, urgent, timeout=5_000_000)
+        errors = [urgent.get(timeout=180) for _ in range(100)]
         assert errors == [None] * 100
-        rest += [flooded.get(timeout=60) for _ in range(FLOOD + 1 - len(rest))]
+        rest += [flooded.get(timeout=180) for _ in range(FLOOD - len(rest))]
     assert all(error is None or "overload" in str(error) for error in rest)
     assert sum(error is None for error in rest) > IN_FLIGHT_MAX / 2

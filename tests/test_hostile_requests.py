@@ -23,6 +23,7 @@ from foliot_tools import onnx_models
 from foliot_tools.hostile_grpc import HostileCall, end_of, hostile_calls
 from foliot_tools.hostile_requests import DEEP, JSON_PATHS, WIDE, answer_to, hostile_requests
 from foliot_tools.hostile_texts import HELLO, call
+from foliot_tools.seeds import fresh_seed
 from foliot_tools.server import foliot_binary
 from foliot_tools.waiting import eventually
 
@@ -118,13 +119,13 @@ class Watched:
             try:
                 end = send(request)
             except (OSError, http.client.HTTPException, AssertionError) as error:
-                pytest.fail(f"HOSTILE_SEED={self._seed}, request {number}: {error!r}: {request}\n{self._server.output()[-2000:]}")
-            assert self._server.alive(), f"HOSTILE_SEED={self._seed}, request {number} ended it: {request}"
+                pytest.fail(f"FOLIOT_TEST_SEED={self._seed}, request {number}: {error!r}: {request}\n{self._server.output()[-2000:]}")
+            assert self._server.alive(), f"FOLIOT_TEST_SEED={self._seed}, request {number} ended it: {request}"
             took = (self._server.processor_seconds() - before) / request.requests
             if took <= self.SECONDS_MAX:
                 self.most = max(self.most, took)
                 return end
-        pytest.fail(f"HOSTILE_SEED={self._seed}, request {number} took {took:.2f} s of a processor: {request}")
+        pytest.fail(f"FOLIOT_TEST_SEED={self._seed}, request {number} took {took:.2f} s of a processor: {request}")
 
     def begin(self):
         self.memory = self._server.memory_bytes()
@@ -133,15 +134,14 @@ class Watched:
         """It may be given back with a delay."""
         most = self.memory * 1.05 + self.GROWTH_MAX
         eventually(lambda: self._server.memory_bytes() < most, timeout=10,
-                   otherwise=lambda: f"HOSTILE_SEED={self._seed}: {self.memory} bytes became {self._server.memory_bytes()}")
+                   otherwise=lambda: f"FOLIOT_TEST_SEED={self._seed}: {self.memory} bytes became {self._server.memory_bytes()}")
 
 
 @pytest.mark.parametrize("with_keys", [False, True], ids=["open", "keys"])
 def test_each_hostile_request_is_answered(tmp_path, with_keys):
-    """Once, within 100 ms of a processor; and memory stays where it is. HOSTILE_REQUESTS: how many; HOSTILE_SEED: which."""
-    seed = int(os.environ.get("HOSTILE_SEED") or time.time())
+    """Once, within 100 ms of a processor; and memory stays where it is. HOSTILE_REQUESTS: how many; FOLIOT_TEST_SEED: which."""
+    seed = fresh_seed()
     count = int(os.environ.get("HOSTILE_REQUESTS") or REQUESTS)
-    print(f"HOSTILE_SEED={seed}")
     key = new_key(tmp_path) if with_keys else None
     keys = {"keys": tmp_path / "keys.toml"} if with_keys else {}
     (tmp_path / "jobs").mkdir()

@@ -3,26 +3,14 @@ and not by when it got to them."""
 
 import http.client
 import json
-import os
-import pathlib
-import signal
 import time
 
-from foliot_tools.waiting import eventually
 
 BODY = {"inputs": [{"name": "pixels", "shape": [1, 64], "datatype": "FP32", "data": [0.5] * 64}]}
-
 
 def send(connection, timeout_seconds):
     body = BODY | {"parameters": {"timeout": int(timeout_seconds * 1e6)}}
     connection.request("POST", "/v2/models/dense/infer", json.dumps(body))
-
-
-def stop(process):
-    """And wait until all its threads stand still."""
-    os.kill(process.pid, signal.SIGSTOP)
-    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
-        eventually(lambda task=task: (task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
 
 
 def answer(connection):
@@ -34,15 +22,12 @@ def test_what_came_while_it_was_stopped_has_waited(small_server):
     known, new = (http.client.HTTPConnection(small_server.http, timeout=30) for _ in range(2))
     send(known, 0)
     assert answer(known)[0] == 200
-    stop(small_server.process)
-    try:
+    with small_server.frozen():
         send(known, 0.1)
         send(new, 0.1)
         patient = http.client.HTTPConnection(small_server.http, timeout=30)
         send(patient, 100)
         time.sleep(0.3)
-    finally:
-        os.kill(small_server.process.pid, signal.SIGCONT)
     for connection in (known, new):
         status, said = answer(connection)
         assert status in (503, 504) and said["reason"] in ("unmeetable", "overload", "expired", "late"), said

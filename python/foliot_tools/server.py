@@ -128,6 +128,17 @@ class Server:
     def alive(self):
         return self.process.poll() is None
 
+    @contextlib.contextmanager
+    def frozen(self):
+        """All its threads stand still within the block; what is sent to it meanwhile waits in sockets."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        try:
+            for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+                eventually(lambda task=task: (task / "stat").read_text().rpartition(")")[2].split()[0] == "T")
+            yield
+        finally:
+            os.kill(self.process.pid, signal.SIGCONT)
+
     def memory_bytes(self):
         """Resident memory of the server now."""
         pages = int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])

@@ -14,7 +14,6 @@ import argparse
 import collections
 import pathlib
 import re
-import secrets
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ import warnings
 
 import numpy as np
 import onnx
+from foliot_tools.seeds import fresh_seed
 
 import generator
 import oracle
@@ -105,8 +105,7 @@ def fuzz(run, seed, deadline, first, keeps):
 def run(runner, seconds, seed=None, first=0, keeps=False):
     """The Run: how many models it tried, and the names of those that disagree."""
     warnings.simplefilter("ignore")
-    seed = secrets.randbelow(2**32) if seed is None else seed
-    print(f"seed {seed}", flush=True)
+    seed = fresh_seed() if seed is None else seed
     deadline = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         it = Run(runner, folder)
