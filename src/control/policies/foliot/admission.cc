@@ -22,8 +22,9 @@ constexpr int64_t kReturnedParts = 10;
 constexpr double kPlannedPart = 0.96;
 // Of models whose batches may stay small so many times the time may be asked for: the best of what waits is chosen.
 constexpr double kOvercommit = 1.25;
-// The part of its time that a request leaves to denser models that need all devices.
-constexpr double kReserve = 0.25;
+// A model is less dense than another if this many times its density is less: densities of copies differ by the rates of
+// their requests.
+constexpr double kDenser = 1.2;
 
 }  // namespace
 
@@ -40,9 +41,7 @@ std::optional<TimePoint> Admission::turn_away(const Request& request, TimePoint 
   const bool fills = board_.fills_batches(request.model);
   if (!fills && !board_.full_batch_waits(first, request.model, before)) return std::nullopt;
   const KindId kind = board_.cluster().device(first).kind();
-  const double denser = board_.denser_demand(kind, request.model) / std::max(1u, board_.cluster().device_count(kind));
-  const double part = fills ? kPlannedPart - kReserve * std::min(1.0, denser) : kOvercommit;
-  const Forecast forecast = this->forecast(request, before, part, now);
+  const Forecast forecast = this->forecast(request, before, fills ? kPlannedPart : kOvercommit, now);
   if (forecast.in_time || could_load(request, now)) return std::nullopt;
   note_missed(request.model, now);
   crowded_until_.resize(overloaded_until_.size());
@@ -106,8 +105,7 @@ void Admission::add(DeviceId device, ModelId id) {
     for (size_t first = 0; first < queue.with_deadline(); first += largest) {
       const size_t rows = std::min(largest, queue.with_deadline() - first);
       const Duration exec = board_.grown_work(device, id, BucketId(bucket), rows);
-      batches_.push_back(
-          {queue[first].deadline, exec * count / state.holders.size(), here, board_.density_class(id), id});
+      batches_.push_back({queue[first].deadline, exec * count / state.holders.size(), here, board_.density(id), id});
     }
   }
 }
@@ -135,11 +133,11 @@ Admission::Forecast Admission::forecast(const Request& request, size_t rows_befo
   const auto limit = [&](TimePoint deadline) { return now + (deadline - now).scaled(part) - margin; };
   Forecast forecast;
   size_t next = 0;
-  const uint32_t least = board_.density_class(request.model);
+  const double least = board_.density(request.model) / kDenser;
   const bool joins = added <= Duration();
   for (; next < batches_.size() && batches_[next].deadline <= request.deadline; ++next) {
     const PlannedBatch& batch = batches_[next];
-    if (batch.density_class < least) continue;
+    if (batch.density < least) continue;
     TimePoint& device = free_at_[earliest(batch.devices)];
     device += batch.exec;
     if (joins && batch.model == request.model) forecast.answer = device + margin;
@@ -163,7 +161,7 @@ Admission::Forecast Admission::forecast(const Request& request, size_t rows_befo
   }
   forecast.in_time = device <= limit(request.deadline);
   for (; next < batches_.size() && forecast.in_time; ++next) {
-    if (batches_[next].density_class < least) continue;
+    if (batches_[next].density < least) continue;
     TimePoint& other = free_at_[earliest(batches_[next].devices)];
     other += batches_[next].exec;
     forecast.in_time = other <= limit(batches_[next].deadline);

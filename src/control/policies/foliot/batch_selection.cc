@@ -50,7 +50,7 @@ constexpr Duration kOverdueLook = Duration::microseconds(250);
 constexpr double kGapRateMin = 1e-3;
 
 bool sooner(const Batch& a, const Batch& b) {
-  return std::tuple(a.order, a.model, a.bucket, a.first) < std::tuple(b.order, b.model, b.bucket, b.first);
+  return std::tuple(a.latest, a.model, a.bucket, a.first) < std::tuple(b.latest, b.model, b.bucket, b.first);
 }
 
 }  // namespace
@@ -175,13 +175,8 @@ bool BatchSelection::worth_running(const Queue& queue, uint32_t dense, size_t ro
 
 void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows) {
   const Duration exec = queue.execs[batch_index];
-  const TimePoint latest = queue.requests[first].deadline - exec - queue.margin;
-  const Duration grown = crowded_ && board_.fills_batches(queue.model)
-                             ? queue.execs[std::max(batch_index, board_.expected_size(queue.model, queue.sizes))]
-                             : exec;
   batches_.push_back(
-      {.latest = latest,
-       .order = latest - (grown - exec),
+      {.latest = queue.requests[first].deadline - exec - queue.margin,
        .cost = exec * width_ / lane_count_ / std::max<int64_t>(queue.state.holders.size(), 1),
        .density = queue.state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
        .keeps_share = board_.keeps_share(queue.model),
@@ -269,7 +264,7 @@ size_t BatchSelection::least_growing(DeviceId device, TimePoint now, TimePoint s
       chosen = i;
     }
     shortest = std::min(shortest, slo);
-    slack = std::min(slack, batch.order - start - before);
+    slack = std::min(slack, batch.latest - start - before);
     before += batch.cost;
   }
   return chosen;

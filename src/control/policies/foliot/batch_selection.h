@@ -41,7 +41,6 @@ namespace foliot::foliot_policy {
 // Requests [first, first + rows) of a queue, as one EXEC.
 struct Batch {
   TimePoint latest;  // when it has to start for its first request
-  TimePoint order;   // the same, were it as large as it is expected to become
   Duration cost;     // of EXEC: the device's time, divided by the copies that could run it
   double density = 0;
   bool keeps_share = false;  // its model asks for half of its share at most: others are left out first

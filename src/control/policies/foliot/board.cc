@@ -59,7 +59,6 @@ void Board::on_model_added(const ModelInfo& model) {
   widths_run_[model.id.value()] = 0;
   expected_[model.id.value()] = Expected();
   shares_.forget(model.id);
-  demand_.forget(model.id);
   for (uint16_t kind = 0; kind < cluster_.kind_count(); ++kind) {
     const Runnable* const runnable = cluster_.runnable_of(KindId(kind), model.id);
     if (runnable == nullptr) continue;
@@ -80,7 +79,6 @@ void Board::on_model_removed(ModelId model) {
   if (wide(model)) work_changed(model);
   models_[model.value()].holders.clear();
   models_[model.value()].served = false;
-  demand_.forget(model);
   absent_.erase(model.value());
   tight_.erase(model.value());
 }
@@ -230,14 +228,14 @@ void Board::expect_rows(ModelId id, TimePoint now) {
   Expected& expected = expected_[id.value()];
   const bool filled = expected.fills;
   expect_rate(id, now);
-  demand_.forget(id);
   if (state.holders.empty() || state.slo == Duration::max()) return;
   const DeviceId device(*state.holders.next(0));
   if (state.queues.size() == 1) {
     expect_growth(id, device, now);
     expected.fills = expect_full(id, device, filled, now);
   }
-  expect_density(id, device, now);
+  const double each = grown_work(device, id, BucketId(0), 1).to_seconds() / expected.grown_rows;
+  expected.density = state.weight / std::max(each, 1e-9);
 }
 
 void Board::expect_rate(ModelId id, TimePoint now) {
@@ -276,14 +274,6 @@ void Board::expect_growth(ModelId id, DeviceId device, TimePoint now) {
   for (uint32_t i = 1; i < sizes.size(); ++i) {
     if (each(i) < each(expected.grown_index)) expected.grown_index = i;
   }
-}
-
-void Board::expect_density(ModelId id, DeviceId device, TimePoint now) {
-  const ModelState& state = model(id);
-  Expected& expected = expected_[id.value()];
-  const double each = grown_work(device, id, BucketId(0), 1).to_seconds() / expected.grown_rows;
-  expected.density = state.weight / std::max(each, 1e-9);
-  demand_.set(id, cluster_.device(device).kind(), state.rate.at(now) * each, expected.density);
 }
 
 // Of the sizes that there is time for.

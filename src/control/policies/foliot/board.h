@@ -15,7 +15,6 @@
 #include "control/policies/common/request_queue.h"
 #include "control/policies/foliot/arrival_period.h"
 #include "control/policies/foliot/arrival_rate.h"
-#include "control/policies/foliot/density_demand.h"
 #include "control/policies/foliot/device_shares.h"
 #include "control/policies/foliot/exec_demand.h"
 #include "foundation/base/bit_set.h"
@@ -64,10 +63,6 @@ class Board {
   bool modest(ModelId model) const { return shares_.modest(model); }
   // Whether it asks for half of that at most, and memory holds it.
   bool keeps_share(ModelId model) const { return shares_.keeps_share(model); }
-  // What the devices of the kind need for models that serve more with their time than this one does.
-  double denser_demand(KindId kind, ModelId model) const {
-    return demand_.denser(kind, expected_[model.value()].density);
-  }
   // ModelInfo's.
   const std::optional<Duration>& batch_delay(ModelId id) const { return batch_delays_[id.value()]; }
   // Models with queued requests.
@@ -144,7 +139,8 @@ class Board {
   bool fills_batches(ModelId model) const { return expected_[model.value()].fills; }
   // The same of so many requests that wait.
   bool full_batch_waits(DeviceId device, ModelId model, size_t rows) const;
-  uint32_t density_class(ModelId model) const { return DensityDemand::density_class(expected_[model.value()].density); }
+  // Weighted requests that a second of EXEC serves, in the batches that the model is expected to fill.
+  double density(ModelId model) const { return expected_[model.value()].density; }
   // The index, of the sizes that a device has, of the one that serves the model's rows fastest, in as many as its
   // batches are expected to grow to.
   uint32_t expected_size(ModelId model, std::span<const uint32_t> sizes) const {
@@ -245,7 +241,6 @@ class Board {
   void expect_rows(ModelId model, TimePoint now);
   void expect_rate(ModelId model, TimePoint now);
   void expect_growth(ModelId model, DeviceId device, TimePoint now);
-  void expect_density(ModelId model, DeviceId device, TimePoint now);
   uint32_t densest_size(ModelId model, DeviceId device, Duration slo) const;
   // `before`: they were.
   bool expect_full(ModelId model, DeviceId device, bool before, TimePoint now) const;
@@ -272,11 +267,10 @@ class Board {
     double rate = 0;        // of the last tenths of a second: it follows the beginning of an overload
     double dispersion = 1;  // of numbers of arrivals; 1 of a Poisson process
     TimePoint looked_at;
-    double density = 0;  // weighted requests per second of EXEC, in such batches
+    double density = 0;
     TimePoint until;
   };
   std::vector<Expected> expected_;  // by model
-  DensityDemand demand_;
   uint32_t expect_cursor_ = 0;
   DeviceShares shares_;
   std::vector<uint8_t> widths_run_;  // by model; width_bit() of each
