@@ -1,0 +1,20 @@
+// process_name(): what tells this process from those before it at the same address.
+//
+// Threading: any.
+#ifndef FOLIOT_NODE_SERVER_PROCESS_NAME_H_
+#define FOLIOT_NODE_SERVER_PROCESS_NAME_H_
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "foundation/platform/wall_clock.h"
+
+namespace foliot {
+
+// Hexadecimal digits: when it was asked, to the nanosecond.
+inline std::string process_name() { return fmt::format("{:x}", wall_now().nanoseconds()); }
+
+}  // namespace foliot
+
+#endif  // FOLIOT_NODE_SERVER_PROCESS_NAME_H_
