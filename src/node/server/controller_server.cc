@@ -17,7 +17,7 @@
 #include "foundation/platform/clock.h"
 #include "foundation/platform/thread.h"
 #include "node/files/target_file.h"
-#include "node/server/process_name.h"
+#include "node/server/start_stamp.h"
 #include "node/tuning/pipeline_tuning.h"
 #include "node/tuning/task_scaling.h"
 #include "node/tuning/worker_scaling.h"
@@ -69,7 +69,7 @@ class ControllerServer::Parts {
   CostMetrics cost_metrics_;
   TuningMetrics tuning_metrics_;
   Monitor monitor_;
-  MonitorFeed monitor_feed_{monitor_, process_name(), monotonic_now(), monotonic_now};
+  MonitorFeed monitor_feed_{monitor_, start_stamp(), monotonic_now(), monotonic_now};
   std::unique_ptr<Telemetry> telemetry_;
   std::promise<void> drained_;
   ControllerService service_;

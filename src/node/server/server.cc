@@ -46,7 +46,7 @@
 #include "node/server/inference_stack.h"
 #include "node/server/kept_jobs.h"
 #include "node/server/personal_repository.h"
-#include "node/server/process_name.h"
+#include "node/server/start_stamp.h"
 #include "node/threads/controller_inbox.h"
 #include "node/threads/controller_loop.h"
 #include "node/tuning/pipeline_tuning.h"
@@ -159,7 +159,7 @@ class Server::Parts {
       {options_.controller.tasks.hourly_dollars, options_.controller.tasks.default_hourly_dollars}};
   TuningMetrics tuning_metrics_;
   Monitor monitor_;
-  MonitorFeed monitor_feed_{monitor_, process_name(), monotonic_now(), monotonic_now};
+  MonitorFeed monitor_feed_{monitor_, start_stamp(), monotonic_now(), monotonic_now};
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   PersonalModels personal_;
   PersonalMetrics personal_metrics_{personal_};

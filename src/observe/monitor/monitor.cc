@@ -1,6 +1,7 @@
 #include "observe/monitor/monitor.h"
 
 #include <algorithm>
+#include <map>
 
 namespace foliot {
 namespace {
@@ -34,14 +35,26 @@ MonitorModel Monitor::view(const Model& model, const char* name) {
   return view;
 }
 
+// Versions of a model are models of their own, of one name.
 std::vector<MonitorModel> Monitor::models() const {
-  std::vector<MonitorModel> views;
+  std::map<std::string_view, MonitorModel> by_name;
   models_.for_each([&](uint32_t, const Model& model) {
     const char* const name = model.name.load(std::memory_order_acquire);
     if (name == nullptr) return;
-    MonitorModel one = view(model, name);
-    if (one.arrivals > 0 || one.copies > 0) views.push_back(one);
+    const MonitorModel one = view(model, name);
+    if (one.arrivals == 0 && one.copies == 0) return;
+    MonitorModel& sum = by_name[one.name];
+    sum.name = one.name;
+    sum.pages = one.pages;
+    sum.copies += one.copies;
+    sum.arrivals += one.arrivals;
+    sum.waiting += one.waiting;
+    sum.sent += one.sent;
+    for (size_t i = 0; i < kMonitorOutcomes; ++i) sum.outcomes[i] += one.outcomes[i];
   });
+  std::vector<MonitorModel> views;
+  views.reserve(by_name.size());
+  for (const auto& [name, model] : by_name) views.push_back(model);
   return views;
 }
 

@@ -66,7 +66,7 @@ class Monitor : public Observer {
 
   const EventRing<MonitorEvent>& events() const { return events_; }
   MonitorOutcomes outcomes() const;
-  // Those with anything to show: that are loaded or were asked for.
+  // Those with anything to show, that are loaded or were asked for, by name.
   std::vector<MonitorModel> models() const;
   std::vector<MonitorDevice> devices() const;  // ascending; not those that left
 

@@ -19,6 +19,7 @@ const PageFile* find_page_file(std::string_view path) {
 std::string_view content_type_of(const PageFile& file) {
   if (file.name.ends_with(".html")) return "text/html; charset=utf-8";
   if (file.name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (file.name.ends_with(".svg")) return "image/svg+xml";
   return "text/javascript; charset=utf-8";
 }
 
