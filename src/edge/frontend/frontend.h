@@ -70,7 +70,7 @@ class Frontend {
   virtual ~Frontend() = default;
   // Before start(): what the metrics port shows. It outlives the front end.
   virtual void add_metrics(const MetricsSource& source) = 0;
-  // Likewise: the metrics port has the monitor page. REQUIRES: nobody else asks the feed.
+  // Likewise: the metrics port has the monitor page. REQUIRES: no other thread asks the feed.
   virtual void show_monitor(MonitorFeed& feed) = 0;
   // Binds the ports and starts to serve. Errors: kAlreadyExists naming the port
   // in use and the flag that changes it.

@@ -1,4 +1,4 @@
-// start_stamp(): what tells this process from those before it at the same address.
+// start_stamp(): distinguishes this process from those before it at the same address.
 //
 // Threading: any.
 #ifndef FOLIOT_NODE_SERVER_START_STAMP_H_

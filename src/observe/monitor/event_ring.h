@@ -37,7 +37,7 @@ class EventRing {
     std::memcpy(words.data(), &event, sizeof(T));
     begun_.store(sequence + 1, std::memory_order_relaxed);
     Slot& slot = slots_[sequence & mask_];
-    // Who reads one of these words sees `begun_` too.
+    // A reader of one of these words sees `begun_` too.
     for (size_t i = 0; i < kWords; ++i) slot[i].store(words[i], std::memory_order_release);
     written_.store(sequence + 1, std::memory_order_release);
   }

@@ -29,7 +29,7 @@ class MonitorFeed {
   // The state is read so often at most, however many ask.
   static constexpr Duration kStateInterval = Duration::milliseconds(250);
 
-  // `process` tells this process from others that had its address: hexadecimal digits. Instants in
+  // `process` distinguishes this process from others at its address: hexadecimal digits. Instants in
   // answers count from `origin`. `monitor` outlives the feed.
   MonitorFeed(const Monitor& monitor, std::string process, TimePoint origin, std::function<TimePoint()> now);
 

@@ -1,5 +1,5 @@
-// Monitor: the observer that keeps what the controller did last, and how its devices and models
-// stand, for whoever looks at the monitor page.
+// Monitor: the observer that keeps what the controller did last, and the state of its devices and
+// models, for viewers of the monitor page.
 //
 // The last kEvents actions sent, actions over and requests answered are in a ring, and older ones
 // are overwritten. Counts are of all since the monitor was made. Models and devices beyond

@@ -89,11 +89,15 @@ function drawTrend(store) {
   const bars = Array.from({ length: columns }, () => ({ served: 0, refused: 0 }));
   for (let i = 1; i < store.counts.length; i += 1) {
     const [a, b] = [store.counts[i - 1], store.counts[i]];
-    const column = columns - 1 - Math.floor((store.state.now - b.at) / 1e9);
-    if (column < 0) continue;
     const served = (b.outcomes.served ?? 0) - (a.outcomes.served ?? 0);
-    bars[column].served += served;
-    bars[column].refused += total(b.outcomes) - total(a.outcomes) - served;
+    const refused = total(b.outcomes) - total(a.outcomes) - served;
+    // What came between answers that are seconds apart is spread over these.
+    const column = (count) => columns - 1 - Math.floor((store.state.now - count.at) / 1e9);
+    const [first, last] = [b.at - a.at > 1e9 ? column(a) + 1 : column(b), column(b)];
+    for (let at = Math.max(0, first); at <= last; at += 1) {
+      bars[at].served += served / (last - first + 1);
+      bars[at].refused += refused / (last - first + 1);
+    }
   }
   const most = Math.max(1, ...bars.map((bar) => bar.served + bar.refused));
   const step = width / columns;
@@ -107,7 +111,7 @@ function drawTrend(store) {
     pen.fillRect(x, height - up(bar.served + bar.refused), wide, up(bar.refused));
   });
   pen.fillStyle = colour.soft;
-  pen.fillText(`${most} per second at most`, 8, 14);
+  pen.fillText(`${most.toFixed(0)} per second at most`, 8, 14);
 }
 
 export function drawPredictions(store) {
