@@ -15,13 +15,15 @@
 namespace foliot {
 namespace {
 
-// Of an odd size, and such that a torn copy shows.
+// Of an odd size, and long, so that a torn copy is likely, and shows.
 struct Event {
-  std::array<uint64_t, 5> numbers{};
+  std::array<uint64_t, 63> numbers{};
   uint32_t last = 0;
 };
 Event event(uint64_t number) {
-  return {.numbers = {number, number, number, number, number}, .last = static_cast<uint32_t>(number)};
+  Event event{.last = static_cast<uint32_t>(number)};
+  event.numbers.fill(number);
+  return event;
 }
 bool whole(const Event& event) {
   for (const uint64_t number : event.numbers) {
@@ -61,9 +63,9 @@ TEST(EventRing, RoundsItsCapacityUp) {
 
 // Event i has the number i. The writer overtakes the reader all the time.
 TEST(EventRing, AReaderNeverSeesHalfAnEvent) {
-  constexpr uint64_t kEvents = 200'000;
-  EventRing<Event> ring(4);
-  std::thread writer([&ring] {
+  constexpr uint64_t kEvents = 1'000'000;
+  EventRing<Event> ring(1);
+  std::jthread writer([&ring] {
     for (uint64_t i = 0; i < kEvents; ++i) ring.push(event(i));
   });
   uint64_t read = 0;
@@ -76,7 +78,6 @@ TEST(EventRing, AReaderNeverSeesHalfAnEvent) {
     ++read;
     ++next;
   }
-  writer.join();
   EXPECT_GT(read, 0u);
 }
 
