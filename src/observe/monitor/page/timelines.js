@@ -128,10 +128,29 @@ export class Timelines {
     pen.rect(LEFT, 0, width - LEFT, height);
     pen.clip();
     const lines = { failed: hatch(pen, colour.failed), exec: hatch(pen, colour.exec), load: hatch(pen, colour.load) };
-    for (const action of this.store.actions.values()) this.bar(pen, colour, lines, place, rows.get(action.device), action);
+    const waiting = [];
+    for (const action of this.store.actions.values()) {
+      if (action.status !== undefined) this.bar(pen, colour, lines, place, rows.get(action.device), action, action.begin, action.end);
+      else if (action.expected_begin !== undefined) waiting.push(action);
+    }
+    for (const [action, from, until] of this.plan(waiting)) this.bar(pen, colour, lines, place, rows.get(action.device), action, from, until);
     this.now(pen, colour, place, height);
     pen.restore();
     this.names(pen, colour, rows, width);
+  }
+
+  // [action, from, until] of what has no outcome yet: what should be over lasts until now, and what is behind it on its
+  // lanes begins that much later.
+  plan(waiting) {
+    const free = new Map();
+    return waiting.toSorted((a, b) => a.expected_begin - b.expected_begin || a.id - b.id).map((action) => {
+      const lanes = action.type === 'INFER' ? Array.from({ length: action.lanes }, (_, i) => action.lane + i) : ['LOAD'];
+      const keys = lanes.map((lane) => `${action.device} ${lane}`);
+      const from = Math.max(action.expected_begin, ...keys.map((key) => free.get(key) ?? 0));
+      const until = Math.max(from + action.expected_end - action.expected_begin, Math.min(this.store.state.now, action.expected_begin + 10e9));
+      for (const key of keys) free.set(key, until);
+      return [action, from, until];
+    });
   }
 
   names(pen, colour, rows, width) {
@@ -175,14 +194,10 @@ export class Timelines {
     pen.font = '12px system-ui, "DejaVu Sans", sans-serif';
   }
 
-  bar(pen, colour, lines, place, row, action) {
+  bar(pen, colour, lines, place, row, action, from, until) {
     if (!row || action.type === 'UNLOAD') return;
     const over = action.status !== undefined;
-    // What should be over and has no outcome yet goes on until now.
-    const [from, until] = over
-      ? [action.begin, action.end]
-      : [action.expected_begin, Math.max(action.expected_end, Math.min(this.store.state.now, place.end))];
-    if (from === undefined || until < place.begin || Math.min(from, action.expected_begin ?? from) > place.end) return;
+    if (until < place.begin || Math.min(from, action.expected_begin ?? from) > place.end) return;
     const exec = action.type === 'INFER';
     const y = row.y + (exec ? 1 + action.lane : 0) * row.high + 2;
     const high = (exec ? action.lanes : 1) * row.high - 4;
