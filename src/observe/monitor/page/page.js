@@ -56,7 +56,7 @@ async function turn() {
   if (!paused && !document.hidden && asked) {
     try {
       await ask();
-      say(`● live, up ${duration(store.state.now)}`);
+      if (!paused) say(`● live, up ${duration(store.state.now)}`);
       draw();
     } catch (error) {
       say(`✕ ${error instanceof TypeError ? 'no answer from the server' : error.message}`, true);

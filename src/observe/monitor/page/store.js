@@ -18,6 +18,10 @@ export class Store {
     if (answer.full || (this.state && this.state.process !== answer.process)) this.clear();
     this.state = answer;
     this.lost += answer.lost;
+    // Of actions under way, the end may be among what was lost.
+    if (answer.lost > 0) {
+      for (const [id, action] of this.actions) if (action.status === undefined) this.actions.delete(id);
+    }
     for (const action of answer.actions) {
       // Again at the end, so that the oldest stand first.
       this.actions.delete(action.id);
