@@ -3,6 +3,7 @@ the log say, of a server and of a controller."""
 
 import json
 import re
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -229,3 +230,19 @@ def test_a_controller_shows_its_workers(small_models, tmp_path):
         states = eventually(lambda: (lambda all_: all_ if "lost" in all_ else None)(
             [device["state"] for device in feed(port)["devices"]]))
         assert sorted(states) == ["lost", "up"]
+
+
+def test_viewers_that_do_not_read_leave_room_for_others(serve, small_models, tmp_path):
+    server = serve(small_models, cache=tmp_path / "cache")
+    bench(server.grpc, "dense", rate=1500, duration="3s", deadline="50ms")  # so that an answer is too long for a socket
+    viewers = []
+    for _ in range(15):
+        viewer = socket.socket()
+        viewer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        viewer.connect(("127.0.0.1", server.metrics_port))
+        viewer.sendall(b"GET /monitor/feed HTTP/1.1\r\nHost: x\r\n\r\n")
+        viewers.append(viewer)
+    assert [viewer.recv(12) for viewer in viewers] == [b"HTTP/1.1 200"] * len(viewers)
+    assert len(json.dumps(feed(server.metrics_port))) > 500_000
+    for viewer in viewers:
+        viewer.close()

@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint64_t kBodyBytesMax = 4 << 10;
 constexpr uint32_t kConnectionsMax = 64;
+// Of answers that wait to be read: a feed's for every connection.
+constexpr uint64_t kAnswerBytesMax = MonitorFeed::kBytesMax;
 // Of the page: nothing but its own files, and no script or style within them.
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -32,7 +34,7 @@ HttpServerOptions http_options(const MetricsServerOptions& options) {
           .port = options.port,
           .port_flag = "--metrics-port",
           .body_bytes_max = kBodyBytesMax,
-          .bodies_bytes_max = kConnectionsMax * kBodyBytesMax,
+          .bodies_bytes_max = kConnectionsMax * (kBodyBytesMax + kAnswerBytesMax),
           .header_bytes_max = options.header_bytes_max,
           .connections_max = kConnectionsMax,
           .idle_timeout = options.idle_timeout,
