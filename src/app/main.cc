@@ -37,6 +37,7 @@
 #include "app/commands/run_command.h"
 #include "app/commands/serve_command.h"
 #include "app/commands/simulate_command.h"
+#include "app/commands/top_command.h"
 #include "app/commands/trace_command.h"
 #include "app/commands/usage_error.h"
 #include "app/commands/variants_command.h"
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
        foliot::add_container_command, foliot::add_keys_command, foliot::add_devices_command});
   add("Serve with several machines",
       {foliot::add_controller_command, foliot::add_worker_command, foliot::add_frontend_command});
-  add("Ask", {foliot::add_infer_command, foliot::add_run_command, foliot::add_jobs_command});
+  add("Ask", {foliot::add_infer_command, foliot::add_run_command, foliot::add_jobs_command, foliot::add_top_command});
   add("Measure", {foliot::add_bench_command, foliot::add_bench_controller_command, foliot::add_compile_command,
                   foliot::add_profile_command});
   add("Look back", {foliot::add_explain_command, foliot::add_trace_command, foliot::add_replay_command});

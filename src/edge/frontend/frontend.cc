@@ -116,6 +116,7 @@ class FrontendServer : public Frontend {
     return status;
   }
   void add_metrics(const MetricsSource& source) override { metrics_sources_.push_back(&source); }
+  void show_monitor(MonitorFeed& feed) override { metrics_server_.show(feed); }
   std::vector<TenantStatistics> tenants() const override { return gate_.tenants(); }
   Result<std::shared_ptr<Tenant>> tenant_named(std::string_view name) const override {
     return gate_.tenant_named(name);

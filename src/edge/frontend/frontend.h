@@ -31,6 +31,7 @@
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
 #include "observe/metrics/metrics_source.h"
+#include "observe/monitor/feed.h"
 
 namespace foliot {
 
@@ -69,6 +70,8 @@ class Frontend {
   virtual ~Frontend() = default;
   // Before start(): what the metrics port shows. It outlives the front end.
   virtual void add_metrics(const MetricsSource& source) = 0;
+  // Likewise: the metrics port has the monitor page. REQUIRES: no other thread asks the feed.
+  virtual void show_monitor(MonitorFeed& feed) = 0;
   // Binds the ports and starts to serve. Errors: kAlreadyExists naming the port
   // in use and the flag that changes it.
   virtual Status start() = 0;

@@ -3,12 +3,30 @@
 #include <utility>
 
 #include "edge/http/deflate.h"
+#include "observe/monitor/page_file.h"
 
 namespace foliot {
 namespace {
 
 constexpr uint64_t kBodyBytesMax = 4 << 10;
 constexpr uint32_t kConnectionsMax = 64;
+// Of answers that wait to be read: a feed's for every connection.
+constexpr uint64_t kAnswerBytesMax = MonitorFeed::kBytesMax;
+// Of the page: nothing but its own files, and no script or style within them.
+constexpr const char* kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'";
+// The one parameter of the feed.
+constexpr std::string_view kSince = "since=";
+
+struct Target {
+  std::string_view path;
+  std::string_view query;
+};
+Target split(std::string_view target) {
+  const size_t mark = target.find('?');
+  return {target.substr(0, mark), mark == std::string_view::npos ? "" : target.substr(mark + 1)};
+}
 
 HttpServerOptions http_options(const MetricsServerOptions& options) {
   return {.thread_name = "foliot-metrics",
@@ -16,7 +34,7 @@ HttpServerOptions http_options(const MetricsServerOptions& options) {
           .port = options.port,
           .port_flag = "--metrics-port",
           .body_bytes_max = kBodyBytesMax,
-          .bodies_bytes_max = kConnectionsMax * kBodyBytesMax,
+          .bodies_bytes_max = kConnectionsMax * (kBodyBytesMax + kAnswerBytesMax),
           .header_bytes_max = options.header_bytes_max,
           .connections_max = kConnectionsMax,
           .idle_timeout = options.idle_timeout,
@@ -31,6 +49,7 @@ MetricsServer::MetricsServer(const MetricsServerOptions& options, const Gate& ga
     : gate_(gate), page_(std::move(page)), server_(http_options(options), *this, now) {}
 
 std::optional<HttpResponse> MetricsServer::on_header(const HttpExchange& exchange) {
+  if (feed_ != nullptr && find_page_file(split(exchange.target()).path) != nullptr) return std::nullopt;
   const auto error =
       gate_.turn_away(exchange.header("Authorization"), Scope::kMetrics, exchange.peer(), exchange.target());
   if (!error) return std::nullopt;
@@ -41,19 +60,42 @@ std::optional<HttpResponse> MetricsServer::on_header(const HttpExchange& exchang
   return response;
 }
 
+HttpResponse MetricsServer::answer(std::string_view path, std::string_view query) {
+  HttpResponse response;
+  if (path == "/metrics") {
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    response.body.push_back(page_());
+    return response;
+  }
+  const PageFile* const file = feed_ == nullptr ? nullptr : find_page_file(path);
+  if (file != nullptr) {
+    response.content_type = content_type_of(*file);
+    response.headers = {{"Content-Security-Policy", kPolicy},
+                        {"X-Content-Type-Options", "nosniff"},
+                        {"Referrer-Policy", "no-referrer"},
+                        {"Cache-Control", "no-cache"}};
+    response.body.emplace_back(file->content);
+  } else if (feed_ != nullptr && path == "/monitor/feed") {
+    response.headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}};
+    response.body.push_back(feed_->answer(query.starts_with(kSince) ? query.substr(kSince.size()) : ""));
+  } else {
+    response.status = 404;
+    response.content_type = "text/plain; charset=utf-8";
+    response.body.emplace_back("the metrics are at /metrics\n");
+  }
+  return response;
+}
+
 void MetricsServer::handle(HttpExchange& exchange) {
   HttpResponse response;
-  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  const std::string_view path = exchange.target().substr(0, exchange.target().find('?'));
-  if (path != "/metrics") {
-    response.status = 404;
-    response.body.emplace_back("the metrics are at /metrics\n");
-  } else if (exchange.method() != "GET") {
+  if (exchange.method() == "GET") {
+    const Target target = split(exchange.target());
+    response = answer(target.path, target.query);
+    compress(response, preferred_encoding(exchange.header("Accept-Encoding")));
+  } else {
+    response.content_type = "text/plain; charset=utf-8";
     response.status = 405;
     response.headers.emplace_back("Allow", "GET");
-  } else {
-    response.body.push_back(page_());
-    compress(response, preferred_encoding(exchange.header("Accept-Encoding")));
   }
   exchange.respond(std::move(response));
 }

@@ -1,7 +1,9 @@
-// MetricsServer: GET /metrics over HTTP: one for every process that has metrics.
+// MetricsServer: GET /metrics over HTTP: one for every process that has metrics. With a monitor,
+// also the monitor page at /, its files, and what it shows at /monitor/feed.
 //
 // It has a thread of its own: a scrape of thousands of series must not delay
-// inferences. With a key ring, a scrape needs a key with the scope `metrics`.
+// inferences. With a key ring, all but the files of the page, which say nothing of this server,
+// need a key with the scope `metrics`: a browser sends none until the page has asked for it.
 #ifndef FOLIOT_EDGE_HTTP_METRICS_SERVER_H_
 #define FOLIOT_EDGE_HTTP_METRICS_SERVER_H_
 
@@ -9,12 +11,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "edge/http/http_server.h"
 #include "edge/requests/gate.h"
 #include "foundation/access/tls.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
+#include "observe/monitor/feed.h"
 
 namespace foliot {
 
@@ -35,6 +39,8 @@ class MetricsServer : private HttpHandler {
   MetricsServer(const MetricsServerOptions& options, const Gate& gate, std::function<std::string()> page,
                 const std::function<TimePoint()>& now);
 
+  // Before start(). `feed` outlives the server, and is asked on its thread.
+  void show(MonitorFeed& feed) { feed_ = &feed; }
   // Errors: as HttpServer::start().
   Status start() { return server_.start(); }
   void stop() { server_.stop(); }
@@ -45,8 +51,12 @@ class MetricsServer : private HttpHandler {
   std::optional<HttpResponse> on_header(const HttpExchange& exchange) override;
   void handle(HttpExchange& exchange) override;
 
+  // Status, type, headers and body; not found: 404.
+  HttpResponse answer(std::string_view path, std::string_view query);
+
   const Gate& gate_;
   const std::function<std::string()> page_;
+  MonitorFeed* feed_ = nullptr;  // null: there is no monitor
   HttpServer server_;
 };
 

@@ -32,7 +32,7 @@ Telemetry::Telemetry(const TelemetryOptions& options, std::shared_ptr<const KeyR
       gate_(std::move(keys), [&log](const std::string& line) { log.write(Severity::kWarning, line); }) {}
 
 Result<std::unique_ptr<Telemetry>> Telemetry::open(const TelemetryOptions& options, const std::string& listen,
-                                                   std::function<std::string()> page, Logger& log) {
+                                                   std::function<std::string()> page, Logger& log, MonitorFeed* feed) {
   FOLIOT_RETURN_IF_ERROR(check(options));
   FOLIOT_ASSIGN_OR_RETURN(Access access, read_access(options.access));
   std::unique_ptr<Telemetry> opened(new Telemetry(options, std::move(access.keys), log));
@@ -42,6 +42,7 @@ Result<std::unique_ptr<Telemetry>> Telemetry::open(const TelemetryOptions& optio
                              .port = *options.metrics_port,
                              .tls = std::move(access.tls)},
         opened->gate_, std::move(page), monotonic_now);
+    if (feed != nullptr) opened->server_->show(*feed);
     FOLIOT_RETURN_IF_ERROR(opened->server_->start());
   }
   if (!options.log.folder.empty()) {

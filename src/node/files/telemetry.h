@@ -17,6 +17,7 @@
 #include "foundation/logging/logger.h"
 #include "node/files/access_files.h"
 #include "node/files/file_watch.h"
+#include "observe/monitor/feed.h"
 #include "observe/request_log/log_writer.h"
 #include "observe/request_log/recorder.h"
 
@@ -36,10 +37,11 @@ struct TelemetryOptions {
 class Telemetry {
  public:
   // `page` makes what /metrics serves. `listen`: HOST:PORT, at whose address the metrics
-  // listen unless they have one. `log` outlives this. Errors: kInvalidArgument, kAlreadyExists
-  // naming the flag.
+  // listen unless they have one. `feed`, if there is one, is asked by the metrics' thread alone. `log`
+  // and `feed` outlive this. Errors: kInvalidArgument, kAlreadyExists naming the flag.
   static Result<std::unique_ptr<Telemetry>> open(const TelemetryOptions& options, const std::string& listen,
-                                                 std::function<std::string()> page, Logger& log);
+                                                 std::function<std::string()> page, Logger& log,
+                                                 MonitorFeed* feed = nullptr);
 
   // Null: nothing is recorded.
   Recorder* recorder() { return recorder_.get(); }

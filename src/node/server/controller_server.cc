@@ -17,6 +17,7 @@
 #include "foundation/platform/clock.h"
 #include "foundation/platform/thread.h"
 #include "node/files/target_file.h"
+#include "node/server/start_stamp.h"
 #include "node/tuning/pipeline_tuning.h"
 #include "node/tuning/task_scaling.h"
 #include "node/tuning/worker_scaling.h"
@@ -24,6 +25,8 @@
 #include "observe/metrics/cost_metrics.h"
 #include "observe/metrics/task_metrics.h"
 #include "observe/metrics/tuning_metrics.h"
+#include "observe/monitor/feed.h"
+#include "observe/monitor/monitor.h"
 
 namespace foliot {
 namespace {
@@ -65,6 +68,8 @@ class ControllerServer::Parts {
   TaskMetrics task_metrics_;
   CostMetrics cost_metrics_;
   TuningMetrics tuning_metrics_;
+  Monitor monitor_;
+  MonitorFeed monitor_feed_{monitor_, start_stamp(), monotonic_now(), monotonic_now};
   std::unique_ptr<Telemetry> telemetry_;
   std::promise<void> drained_;
   ControllerService service_;
@@ -85,6 +90,7 @@ void ControllerServer::Parts::observe(const TelemetryOptions& options) {
     controller.add_observer(metrics_);
     controller.add_observer(task_metrics_);
     controller.add_observer(cost_metrics_);
+    controller.add_observer(monitor_);
     service_.set_turn_watch([this, &controller](Duration decision) {
       metrics_.on_turn(decision, controller.queued_by_class(), controller.actions_outstanding());
     });
@@ -173,7 +179,7 @@ Status ControllerServer::Parts::start(const ControllerServerOptions& options, Lo
       Telemetry::open(
           options.observation, options.listen,
           [this] { return metrics_.text() + task_metrics_.text() + cost_metrics_.text() + tuning_metrics_.text(); },
-          log));
+          log, &monitor_feed_));
   observe(options.observation);
   // Before anything is started: a file may be wrong.
   FOLIOT_ASSIGN_OR_RETURN(std::vector<WatchedFiles> watched, watched_files(options, log));

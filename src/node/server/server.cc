@@ -46,6 +46,7 @@
 #include "node/server/inference_stack.h"
 #include "node/server/kept_jobs.h"
 #include "node/server/personal_repository.h"
+#include "node/server/start_stamp.h"
 #include "node/threads/controller_inbox.h"
 #include "node/threads/controller_loop.h"
 #include "node/tuning/pipeline_tuning.h"
@@ -55,6 +56,8 @@
 #include "observe/metrics/task_metrics.h"
 #include "observe/metrics/tuning_metrics.h"
 #include "observe/metrics/worker_metrics.h"
+#include "observe/monitor/feed.h"
+#include "observe/monitor/monitor.h"
 #include "observe/request_log/background_writer.h"
 #include "observe/request_log/recorder.h"
 
@@ -155,6 +158,8 @@ class Server::Parts {
   CostMetrics cost_metrics_{
       {options_.controller.tasks.hourly_dollars, options_.controller.tasks.default_hourly_dollars}};
   TuningMetrics tuning_metrics_;
+  Monitor monitor_;
+  MonitorFeed monitor_feed_{monitor_, start_stamp(), monotonic_now(), monotonic_now};
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   PersonalModels personal_;
   PersonalMetrics personal_metrics_{personal_};
@@ -302,6 +307,7 @@ Status Server::Parts::open_ports() {
   frontend().add_metrics(worker_metrics_);
   frontend().add_metrics(personal_metrics_);
   frontend().add_metrics(retrainer_);
+  frontend().show_monitor(monitor_feed_);
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning());
   return inference_->start();
 }
@@ -388,6 +394,7 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   controller.add_observer(task_metrics_);
   controller.add_observer(cost_metrics_);
   controller.add_observer(worker_metrics_);
+  controller.add_observer(monitor_);
   controller_->set_turn_watch([this, &controller](Duration decision) {
     controller_metrics_.on_turn(decision, controller.queued_by_class(), controller.actions_outstanding());
   });

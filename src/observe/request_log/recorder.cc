@@ -96,7 +96,7 @@ void Recorder::on_action(const Action& action, TimePoint now) {
       for (const BatchRows::Row& row : action.rows) row_sent(action, row.request);
       break;
   }
-  actions_[action.id] = {.sent = now, .expected_start = expect_start(action, now), .queue_length = queued_};
+  actions_[action.id] = {.sent = now, .expected_start = timelines_.send(action, now), .queue_length = queued_};
 }
 
 void Recorder::row_sent(const Action& action, RequestId row) {
@@ -134,43 +134,12 @@ void Recorder::on_device(const DeviceChange& change, TimePoint /*now*/) {
   }
 }
 
-std::span<Recorder::Timeline> Recorder::timelines(const Action& action) {
-  const size_t device = action.device.value();
-  if (device >= timelines_.size()) timelines_.resize(device + 1);
-  const bool infer = action.type == ActionType::kInfer;
-  const size_t first = infer ? 1 + action.lanes.first : 0, count = infer ? action.lanes.count : 1;
-  std::vector<Timeline>& of_device = timelines_[device];
-  if (of_device.size() < first + count) of_device.resize(first + count);
-  return std::span(of_device).subspan(first, count);
-}
-
-// An executor does what it was sent one after the other, and an EXEC begins when all its lanes are free. UNLOADs take
-// no time.
-TimePoint Recorder::expect_start(const Action& action, TimePoint now) {
-  if (action.type == ActionType::kUnload) return kNoTime;
-  const TimePoint soonest = std::max(now, action.earliest);
-  TimePoint start = soonest;
-  for (Timeline& executor : timelines(action)) {
-    if (executor.count == 0) executor.begun = soonest;
-    start = std::max(start, executor.begun + executor.pending);
-    executor.pending += action.expected;
-    ++executor.count;
-  }
-  return start;
-}
-
 void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   if (action.type == ActionType::kLoad) load_over(action, outcome);
   if (action.type == ActionType::kUnload) unload_over(action, outcome);
   const auto found = actions_.find(action.id);
   if (found == actions_.end()) return;
-  if (action.type != ActionType::kUnload) {
-    for (Timeline& executor : timelines(action)) {
-      executor.begun = std::max(executor.begun, outcome.end);
-      executor.pending -= action.expected;
-      --executor.count;
-    }
-  }
+  timelines_.end(action, outcome);
   const OpenAction& open = found->second;
   BoundedArray<RequestId, kBatchSizeMax> requests;  // of the record
   ActionRecord record{.id = action.id,

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,6 +21,7 @@
 
 #include "foundation/core/call_label.h"
 #include "foundation/core/observer.h"
+#include "observe/request_log/executor_timelines.h"
 #include "observe/request_log/name_table.h"
 #include "observe/request_log/record.h"
 
@@ -60,12 +60,6 @@ class Recorder : public Observer, public CallLabelSink {
     TimePoint expected_start = kNoTime;
     uint32_t queue_length = 0;
   };
-  // Work sent to one executor and not yet over.
-  struct Timeline {
-    TimePoint begun;  // when the first of it began, as far as is known
-    Duration pending;
-    uint32_t count = 0;
-  };
   // A model on a device, or on its way there.
   struct Placement {
     ActionId load;
@@ -77,9 +71,6 @@ class Recorder : public Observer, public CallLabelSink {
   OpenRequest& open(const Request& request, std::string_view name, bool cold_start);
   std::string_view kind_of(DeviceId device) const;
   uint32_t pages_of(const Action& action);
-  // Of the executors that an action takes: LOAD's, or EXEC's of its lanes.
-  std::span<Timeline> timelines(const Action& action);
-  TimePoint expect_start(const Action& action, TimePoint now);
   void row_sent(const Action& action, RequestId row);
   void row_returned(RequestId row);
   void load_over(const Action& action, const Outcome& outcome);
@@ -90,8 +81,8 @@ class Recorder : public Observer, public CallLabelSink {
   std::unique_ptr<RecordSink> sink_;  // what it was given holds views of names_
   std::vector<Model> models_;         // by ModelId
   std::unordered_map<ServedTaskId, std::string_view> tasks_;
-  std::vector<std::string_view> kinds_;           // by DeviceId
-  std::vector<std::vector<Timeline>> timelines_;  // by DeviceId: LOAD, then EXEC on each lane
+  std::vector<std::string_view> kinds_;  // by DeviceId
+  ExecutorTimelines timelines_;
   std::map<std::pair<ModelId, DeviceId>, Placement> placements_;
   std::unordered_map<RequestId, OpenRequest> requests_;
   std::unordered_map<ActionId, OpenAction> actions_;
