@@ -20,9 +20,9 @@ def outputs_of(response):
     return {output.name: output.as_numpy() for output in response.outputs}
 
 
-def over_rest(server, call):
+def over_rest(server, call, protocol="v2"):
     async def asked():
-        async with InferenceRESTClient(RESTConfig(protocol="v2")) as client:
+        async with InferenceRESTClient(RESTConfig(protocol=protocol)) as client:
             return await call(client, f"http://{server.http}")
 
     return asyncio.run(asked())
@@ -61,6 +61,37 @@ def rest_refusal(server):
                           "parameter 'timeout', in microseconds")
 
 
+def over_v1(server, call):
+    return over_rest(server, call, "v1")
+
+
+def v1_health(server):
+    """REST, v1: health of server and model"""
+    assert over_v1(server, lambda client, url: client.is_server_live(url)) is True
+    assert over_v1(server, lambda client, url: client.is_model_ready(url, "pair")) is True
+    checks.expect_refusal(lambda: over_v1(server, lambda client, url: client.is_model_ready(url, "nobody")), "nobody")
+
+
+def v1_predictions(server):
+    """REST, v1: predictions of rows by names"""
+    rows = [{"a": a, "b": b} for a, b in zip(checks.A.tolist(), checks.B.tolist(), strict=True)]
+    for body in {"instances": rows}, {"inputs": rows}:
+        answer = over_v1(server, lambda client, url: client.infer(url, body, "pair"))  # noqa: B023
+        assert set(answer) == {"predictions"}
+        checks.expect({name: [row[name] for row in answer["predictions"]] for name in ("sum", "difference")})
+
+
+def v1_refusal(server):
+    """REST, v1: a refusal names the deadline, an error the row"""
+    row = {"a": checks.A[0].tolist(), "b": checks.B[0].tolist()}
+    late = {"instances": [row], "parameters": {"timeout": 1}}
+    checks.expect_refusal(lambda: over_v1(server, lambda client, url: client.infer(url, late, "pair")), "unmeetable",
+                          "parameter 'timeout', in microseconds")
+    wrong = {"instances": [row, {**row, "b": None}]}
+    checks.expect_refusal(lambda: over_v1(server, lambda client, url: client.infer(url, wrong, "pair")),
+                          "instances[1] has null in column 'b'")
+
+
 def grpc_health(server):
     """gRPC: health of server and model"""
     assert over_grpc(server, lambda client: client.is_server_live()) is True
@@ -84,4 +115,5 @@ def grpc_refusal(server):
 
 
 if __name__ == "__main__":
-    checks.run([rest_health, rest_json, rest_binary, rest_refusal, grpc_health, grpc_inference, grpc_refusal])
+    checks.run([rest_health, rest_json, rest_binary, rest_refusal, v1_health, v1_predictions, v1_refusal, grpc_health,
+                grpc_inference, grpc_refusal])
