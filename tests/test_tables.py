@@ -2,11 +2,14 @@
 
 import http.client
 import json
+import os
+import subprocess
 
 import numpy as np
 import pytest
 
 from conftest import serving, write_pair
+from foliot_tools.server import foliot_binary, free_ports
 
 A = [[1, 2, 3, 4], [5, 6, 7, 8.5]]
 B = [[0, 1, 0, 1], [2, 2, 2, 2]]
@@ -88,3 +91,50 @@ def test_invocations_of_several_models_name_the_paths(small_server):
     status, answer = ask(small_server, "/invocations", {"inputs": [[1]]})
     assert status == 400
     assert "/v1/models/dense:predict" in answer["error"]
+
+
+def started_as_mlserver(folder, environment, *arguments):
+    """Runs `foliot serve` with this environment until it is ready or ends; (exit code or None, output)."""
+    process = subprocess.Popen(
+        [foliot_binary(), "serve", *map(str, arguments), "--cache", str(folder / "cache"), "--metrics-port", "0"],
+        env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said = []
+    try:
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("ready:"):
+                return None, "".join(said)
+        return process.wait(60), "".join(said)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def test_the_environment_of_mlserver_is_heeded_and_said(tmp_path):
+    write_pair(tmp_path / "mnt" / "model.onnx")
+    http_port, grpc_port = free_ports(2)
+    environment = {"MLSERVER_HTTP_PORT": str(http_port), "MLSERVER_GRPC_PORT": str(grpc_port), "MLSERVER_MODEL_NAME": "named",
+                   "MLSERVER_MODEL_URI": f"file://{tmp_path}/mnt", "MLSERVER_MODEL_IMPLEMENTATION": "a.Model"}
+    code, said = started_as_mlserver(tmp_path, environment)
+    assert code is None, said
+    for heeded in (f"MLSERVER_HTTP_PORT={http_port} is heeded as --http-port", "MLSERVER_MODEL_NAME=named is heeded",
+                   f"MLSERVER_MODEL_URI=file://{tmp_path}/mnt is heeded as repository",
+                   "MLSERVER_MODEL_IMPLEMENTATION=a.Model is not heeded"):
+        assert heeded in said
+    assert f":{http_port}" in said and f":{grpc_port}" in said and "named" in said
+    [other] = free_ports(1)
+    code, said = started_as_mlserver(tmp_path, environment, "--http-port", other)
+    assert code is None and f":{other}" in said, said
+    assert f"MLSERVER_HTTP_PORT={http_port} is not heeded, since --http-port is given" in said
+
+
+@pytest.mark.parametrize(("environment", "words"), [
+    ({"MLSERVER_HTTP_PORT": "http"}, "MLSERVER_HTTP_PORT is 'http'; it must be a port from 0 to 65535"),
+    ({"MLSERVER_MODEL_URI": "s3://models"}, "MLSERVER_MODEL_URI is 's3://models', which is no path"),
+    ({"MLSERVER_MODEL_NAME": "named"}, "the model name 'named' is for a model alone"),
+    ({"MLSERVER_MODEL_URI": ""}, "repository is required"),
+])
+def test_an_environment_that_cannot_be_heeded_ends_the_start(tmp_path, environment, words):
+    (tmp_path / "models").mkdir()
+    code, said = started_as_mlserver(tmp_path, {"MLSERVER_MODEL_URI": str(tmp_path / "models"), **environment})
+    assert code and words in said, said

@@ -1,8 +1,12 @@
 """KServe's own clients, over REST and gRPC."""
 
 import asyncio
+import pathlib
 
 import checks
+import kserve
+import kubernetes
+import yaml
 from kserve import InferenceGRPCClient, InferenceRESTClient, InferInput, InferRequest
 from kserve.inference_client import RESTConfig
 
@@ -114,6 +118,41 @@ def grpc_refusal(server):
     assert rows == len(checks.A), f"{rows} rows were refused of {len(checks.A)} sent"
 
 
+def fields(value, kind):
+    """Checks that a document has no fields but those of KServe's or Kubernetes' own class of it."""
+    if kind.startswith("list["):
+        return [fields(each, kind[5:-1]) for each in value]
+    known = getattr(kserve.models, kind, None) or getattr(kubernetes.client, kind, None)
+    if known is None:
+        return value
+    types = {known.attribute_map[name]: known.openapi_types[name] for name in known.attribute_map}
+    assert set(value) <= set(types), f"{kind} has no {set(value) - set(types)}"
+    return {name: fields(each, types[name]) for name, each in value.items()}
+
+
+def documents(name):
+    return list(yaml.safe_load_all((pathlib.Path(__file__).parents[2] / "deploy/kserve" / name).read_text()))
+
+
+def deployment(server):
+    """deploy/kserve has the fields of KServe's schema, and gives the server no rights"""
+    del server
+    [runtime], services = documents("runtime.yaml"), documents("inference-service.yaml")
+    fields(runtime, "V1alpha1ClusterServingRuntime")
+    spec = runtime["spec"]
+    [container] = spec["containers"]
+    rights = container["securityContext"]
+    assert rights["runAsNonRoot"] and rights["readOnlyRootFilesystem"] and not rights["allowPrivilegeEscalation"]
+    assert rights["capabilities"] == {"drop": ["ALL"]}
+    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
+    for service in services:
+        fields(service, "V1beta1InferenceService")
+        model = service["spec"]["predictor"]["model"]
+        assert model["runtime"] == runtime["metadata"]["name"]
+        assert model["modelFormat"]["name"] in {each["name"] for each in spec["supportedModelFormats"]}
+        assert model["protocolVersion"] in spec["protocolVersions"]
+
+
 if __name__ == "__main__":
     checks.run([rest_health, rest_json, rest_binary, rest_refusal, v1_health, v1_predictions, v1_refusal, grpc_health,
-                grpc_inference, grpc_refusal])
+                grpc_inference, grpc_refusal, deployment])

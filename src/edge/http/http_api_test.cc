@@ -337,7 +337,8 @@ TEST_F(HttpApiTest, SharedMemoryIsNeverThere) {
 }
 
 TEST_F(HttpApiTest, UnknownPathsAndWrongMethods) {
-  for (const char* path : {"/", "/v1", "/v2/health", "/v2/models/doubling/what", "/v2/models/doubling/infer/more"})
+  for (const char* path :
+       {"/v1", "/v1/models/a/b", "/v2/health", "/v2/models/doubling/what", "/v2/models/doubling/infer/more"})
     EXPECT_EQ(client_.ask("GET", path).status, 404u) << path;
   const Reply got = client_.ask("GET", kInfer);
   EXPECT_EQ(got.status, 405u);

@@ -69,7 +69,7 @@ class JsonTableTest : public ::testing::Test {
 };
 
 TEST_F(JsonTableTest, AllFormsAreTheSameTensors) {
-  expect_pair(R"({"instances":[{"a":1,"b":[3,4]},{"b":[5,6],"a":[2]}]})");
+  expect_pair(R"({"instances":[{"a":1,"b":[3,4]},{"b":[5,6],"a":2}]})");
   expect_pair(R"({"dataframe_records":[{"a":1,"b":[3,4]},{"b":[5,6],"a":2}]})");
   expect_pair(R"({"inputs":{"b":[[3,4],[5,6]],"a":[1,2]}})");
   expect_pair(R"({"dataframe_split":{"index":[0,1],"columns":["b","a"],"data":[[[3,4],1],[[5,6],2]]}})");
