@@ -168,7 +168,7 @@ TEST_F(HttpApiTest, PredictsAsKServesProtocolV1Does) {
 TEST_F(HttpApiTest, LongTablesAreDecodedAside) {
   std::string rows;
   for (int i = 0; i < 20'000; ++i) rows += "[1,2],";
-  // More rows than a model may have at once, of which the message tells: they were read.
+  // More rows than a model may have at once: the message has their number, so they were read.
   const Reply reply = client_.ask("POST", "/v1/models/doubling:predict", "{\"instances\":[" + rows + "[1,2]]}");
   EXPECT_EQ(reply.status, 400u);
   EXPECT_THAT(reply.body, HasSubstr("20001"));

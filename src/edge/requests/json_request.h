@@ -33,7 +33,7 @@ struct JsonRequest {
   std::shared_ptr<const ModelInfo> model;
 };
 
-// Who writes tables (json_table.h): KServe's protocol v1 ("instances" or "inputs"), and MLflow's /invocations
+// The protocols with tables (json_table.h): KServe's protocol v1 ("instances" or "inputs"), and MLflow's /invocations
 // (those, "dataframe_split" or "dataframe_records").
 enum class TableForm : uint8_t { kV1, kInvocations };
 

@@ -46,16 +46,16 @@ class TableRows {
   TableRows(std::string_view member, const ModelInfo& model) : member_(member), model_(model) {
     converted_.resize(model.inputs.size());
     for (size_t i = 0; i < model.inputs.size(); ++i) inputs_.emplace_back(model.inputs[i].type, converted_[i]);
-    is_matrix_ = model.inputs.size() == 1 && !model.inputs[0].labels.empty();
-    if (is_matrix_) {
-      for (const std::string& name : model.inputs[0].labels) names_.emplace_back(name);
-    } else {
-      for (const TensorSpec& input : model.inputs) names_.emplace_back(input.name);
-    }
+    for (const TensorSpec& input : model.inputs) names_.emplace_back(input.name);
     for (size_t i = 0; i < names_.size(); ++i) index_[names_[i]] = i;
   }
 
   const std::vector<std::string_view>& names() const { return names_; }
+  // Whether these names can only be those of the values in a row of the one input, which then count by their order.
+  bool takes_in_order(const std::vector<std::string_view>& names) const {
+    return inputs_.size() == 1 && model_.inputs[0].shape.size() == 1 &&
+           std::ranges::find(names, names_[0]) == names.end();
+  }
   Cells no_cells() const { return Cells(names_.size()); }
 
   Status put(Cells& cells, std::string_view name, element value) const {
@@ -77,10 +77,7 @@ class TableRows {
                                all_names()));
     }
     for (size_t i = 0; i < cells.size(); ++i) {
-      JsonElements& input = inputs_[is_matrix_ ? 0 : i];
-      if (!input.add(*cells[i]) || (is_matrix_ && !input.shape().empty())) {
-        return value_error(fmt::format("column '{}'", names_[i]), input);
-      }
+      if (!inputs_[i].add(*cells[i])) return value_error(fmt::format("column '{}'", names_[i]), *cells[i], inputs_[i]);
     }
     ++rows_;
     return Status();
@@ -92,8 +89,7 @@ class TableRows {
       return error(fmt::format("is no object; model '{}' has the inputs {}: send an object with a value for each",
                                model_.name, all_names()));
     }
-    if (is_matrix_) return add_matrix_row(row);
-    if (!inputs_[0].add(row)) return value_error(fmt::format("input '{}'", model_.inputs[0].name), inputs_[0]);
+    if (!inputs_[0].add(row)) return value_error(fmt::format("input '{}'", model_.inputs[0].name), row, inputs_[0]);
     ++rows_;
     return Status();
   }
@@ -123,21 +119,11 @@ class TableRows {
   }
 
  private:
-  // Its values are added one by one, as those of named columns are.
-  Status add_matrix_row(element row) {
-    array values;
-    if (row.get(values) != simdjson::SUCCESS || values.size() != names_.size()) {
-      return error(fmt::format("is {}; it must be a list of {} values, or an object: model '{}' has the columns {}",
-                               row.is_array() ? fmt::format("a list of {} values", values.size()) : shown_cell(row),
-                               names_.size(), model_.name, all_names()));
-    }
-    Cells cells;
-    for (element value : values) cells.emplace_back(value);
-    return add_row(cells);
-  }
-
-  Status value_error(std::string_view where, const JsonElements& input) const {
+  Status value_error(std::string_view where, element value, const JsonElements& input) const {
     const DataType type = model_.inputs[&input - inputs_.data()].type;
+    if (input.is_ragged() && !value.is_array()) {
+      return error(fmt::format("has {} in {}, where the rows before it have a list", shown_cell(value), where));
+    }
     if (input.is_ragged()) {
       return error(fmt::format("has another shape in {} than the rows before it; all rows must have one", where));
     }
@@ -148,7 +134,7 @@ class TableRows {
   // The shape of a value alone, which may lack or have a dimension of 1 at its end, as tables have it.
   Shape shape_of(size_t i) const {
     const Shape& wanted = model_.inputs[i].shape;
-    Shape shape = is_matrix_ ? Shape{static_cast<int64_t>(names_.size())} : inputs_[i].shape();
+    Shape shape = inputs_[i].shape();
     if (shape.size() + 1 == wanted.size() && wanted.back() == 1) shape.push_back(1);
     if (shape.size() == wanted.size() + 1 && shape.back() == 1) shape.pop_back();
     if (model_.batching) shape.insert(shape.begin(), static_cast<int64_t>(rows_));
@@ -163,7 +149,6 @@ class TableRows {
 
   const std::string_view member_;
   const ModelInfo& model_;
-  bool is_matrix_ = false;  // names are those of the only input's values
   std::vector<std::string_view> names_;
   std::map<std::string_view, size_t> index_;
   std::vector<std::string> converted_;
@@ -234,6 +219,7 @@ Status read_split(std::string_view member, element value, TableRows& table) {
     }
     names.push_back(name);
   }
+  if (table.takes_in_order(names)) return read_rows(data, table);
   for (element row : data) {
     array values;
     if (row.get(values) != simdjson::SUCCESS || values.size() != names.size()) {

@@ -1,12 +1,14 @@
 // json_table: rows of a model's inputs as KServe's protocol v1 and MLflow's /invocations write them, as the tensors of
-// a Query. What is told apart:
+// a Query. Their forms:
 //
 //   rows          [[1, 2], [3, 4]] of a model with one input, or [{"a": 1, "b": [2, 3]}, ...], by names
 //   columns       {"a": [1, 3], "b": [[2, 3], [4, 5]]}, a value for each row
-//   split         {"columns": ["a", "b"], "data": [[1, [2, 3]], ...]}; without columns its data are rows
+//   split         {"columns": ["a", "b"], "data": [[1, [2, 3]], ...]}; its data are rows without columns, or if these
+//   can
+//                 only be names of the values of the one input's row, which then count by their order
 //
-// Names are those of the inputs; or, of a model whose one input of numbers has names for the values of its row, those,
-// in any order. A name that is missing, extra or twice there, and a value that is null or of another type is an error.
+// Names are those of the inputs, in any order. A name that is missing, extra or twice there, and a value that is null
+// or of another type is an error.
 //
 // Threading: any thread.
 #ifndef FOLIOT_EDGE_REQUESTS_JSON_TABLE_H_
