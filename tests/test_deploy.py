@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 
+from conftest import serving, write_pair
 from foliot_tools.server import foliot_binary
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -146,3 +147,20 @@ def test_pods_start_what_exists_and_their_pools_are_read(tmp_path):
     # What is wrong with the file would end it before the port that is in use does.
     done = run(foliot_binary(), "controller", "--listen", "no address", "--worker-pools", pools)
     assert done.returncode == 1 and "pools.toml" not in done.stderr, done.stderr
+
+
+def test_kserve_starts_the_server_as_its_runtime_says(tmp_path):
+    """The arguments as KServe completes them, with folders and ports of this machine. tests/clients/kserve_client.py reads
+    the rest of the file by KServe's schema."""
+    runtime = (ROOT / "deploy/kserve/runtime.yaml").read_text()
+    arguments = re.sub(r"\s+", " ", re.search(r" args: \[(.*?)\]", runtime, re.DOTALL)[1]).replace('"', "").split(", ")
+    arguments = [each.replace("{{.Name}}", "named").replace("/cache", str(tmp_path / "cache")) for each in arguments]
+    assert arguments[:2] == ["serve", "/mnt/models"]
+    flags = {name[2:].replace("-", "_"): value for name, value in zip(arguments[2::2], arguments[3::2], strict=True)}
+    assert (flags["http_port"], flags["grpc_port"], flags["address"]) == ("8080", "9000", "0.0.0.0")
+    write_pair(tmp_path / "models/model.onnx")
+    chosen = {name: value for name, value in flags.items() if name not in ("http_port", "grpc_port", "metrics_port", "address")}
+    with serving(tmp_path / "models", tmp_path / "log", **chosen) as server:
+        for path in "/v1/models/named", "/v2/models/named/ready", *re.findall(r"httpGet: \{path: (\S+), port: 8080", runtime):
+            with urllib.request.urlopen(f"http://{server.http}{path}", timeout=10) as answer:
+                assert answer.status == 200, path

@@ -4,8 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "app/commands/access_flags.h"
 #include "app/commands/confined_compile_command.h"
@@ -15,6 +19,7 @@
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "app/commands/logger_flags.h"
+#include "app/commands/mlserver_environment.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
 #include "control/policies/registry.h"
@@ -35,12 +40,29 @@ struct ServeFlags {
   AccessFiles access;
   TaskFlags tasks;
   LoggerOptions log{.part = "serve"};
+  std::string model_name;                     // empty: as it is found
+  std::vector<std::string> environment_said;  // lines for the log
 };
+
+// The model that the repository is, if it is one alone.
+Result<std::optional<std::filesystem::path>> find_named_model(const ServeFlags& flags, ServerOptions& options) {
+  FOLIOT_ASSIGN_OR_RETURN(auto lone, find_lone_model(options.repository));
+  if (flags.model_name.empty()) return lone;
+  if (lone) {
+    options.model_defaults.name = flags.model_name;
+    return lone;
+  }
+  return Status::invalid_argument(fmt::format(
+      "the model name '{}' is for a model alone, and '{}' has no model.onnx or model.py; give the folder of the model, "
+      "or no --model-name and no MLSERVER_MODEL_NAME",
+      flags.model_name, options.repository.string()));
+}
 
 int serve(const ServeFlags& flags) {
   Logger log(flags.log, standard_error());
   ServerOptions options = flags.server;
-  const auto lone = find_lone_model(options.repository);
+  for (const std::string& line : flags.environment_said) say(log, line);
+  const auto lone = find_named_model(flags, options);
   if (!lone.ok()) return fail(lone.status(), kExitNothingToServe);
   options.frontend.log_levels = log_levels(flags.log);
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
@@ -108,7 +130,11 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   command->footer(
       "REPOSITORY is a .onnx file, a folder with a model.onnx or model.py in it, or a folder with a folder per\n"
       "model: NAME/model.onnx or NAME/VERSION/model.onnx, and optionally NAME/model.toml (default_slo,\n"
-      "batch_sizes, [buckets]). One model alone is named after its file or folder. What is not compiled yet is\n"
+      "batch_sizes, [buckets]). One model alone is named after its file or folder, or by --model-name. Where nothing "
+      "is\n"
+      "given, MLSERVER_MODEL_URI, MLSERVER_MODEL_NAME, MLSERVER_HTTP_PORT and MLSERVER_GRPC_PORT of the environment "
+      "are\n"
+      "heeded, as KServe sets them for MLServer. What is not compiled yet is\n"
       "compiled first, once. A request's deadline is the tightest of its `timeout` parameter (us), its\n"
       "gRPC deadline and the default SLO. Ctrl-C answers what is in flight and stops.\n\n"
       "  foliot serve resnet50.onnx\n"
@@ -116,7 +142,11 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       "  curl localhost:8000/v2/health/ready");
   auto flags = std::make_shared<ServeFlags>();
   ServerOptions* const options = &flags->server;
-  command->add_option("repository", options->repository, "a model, or a folder with a folder per model")->required();
+  command->add_option("repository", options->repository, "a model, or a folder with a folder per model")
+      ->default_str("MLSERVER_MODEL_URI of the environment");
+  command->add_option("--model-name", flags->model_name, "name of a model alone whose settings give it none")
+      ->type_name("NAME")
+      ->default_str("that of its file or folder");
   add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
   add_state_flag(*command, options->state);
   command->add_option("--observations", options->observations, "folder in which personal models keep observations")
@@ -173,7 +203,18 @@ void add_serve_command(CLI::App& app, int& exit_code) {
                             "--containers",
                             "--containers-kernel",
                             "--log-max"});
-  command->callback([flags, &exit_code] { exit_code = serve(*flags); });
+  command->callback([flags, command, &exit_code] {
+    auto said =
+        heed_mlserver_environment(*command, {flags->server.repository, flags->model_name,
+                                             flags->server.frontend.http_port, flags->server.frontend.grpc_port});
+    if (!said.ok()) {
+      exit_code = fail(said.status());
+      return;
+    }
+    if (flags->server.repository.empty()) throw CLI::RequiredError("repository");
+    flags->environment_said = *std::move(said);
+    exit_code = serve(*flags);
+  });
 }
 
 }  // namespace foliot

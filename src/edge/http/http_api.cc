@@ -9,11 +9,12 @@
 #include <utility>
 
 #include "answer/inference/call_error.h"
-#include "edge/http/deflate.h"
 #include "edge/http/http_bodies.h"
+#include "edge/http/http_inference.h"
 #include "edge/http/http_jobs.h"
 #include "edge/http/http_personal.h"
 #include "edge/http/http_responses.h"
+#include "edge/http/http_tables.h"
 #include "edge/requests/json_feedback.h"
 #include "edge/requests/json_text.h"
 #include "edge/requests/server_info.h"
@@ -28,8 +29,6 @@ using Json = nlohmann::ordered_json;
 constexpr uint64_t kSmallBodyBytes = 16 << 10;
 // Of what is not an inference, feedback or a call of a personal model: those name a few settings.
 constexpr uint64_t kSettingsBytesMax = JsonBounds().bytes_max;
-// Compressing a larger answer would hold up the others of its thread for longer than writing it does.
-constexpr size_t kCompressedBytesMax = 256 << 10;
 
 // ---- Responses
 
@@ -87,7 +86,7 @@ std::vector<std::string> split_path(std::string_view target) {
 }
 
 bool is_health(const std::vector<std::string>& path) {
-  return path.size() >= 2 && path[0] == "v2" && path[1] == "health";
+  return is_table_health(path) || (path.size() >= 2 && path[0] == "v2" && path[1] == "health");
 }
 
 // /v2/models/NAME[/versions/VERSION][/WHAT]
@@ -115,7 +114,7 @@ bool is_applications(const std::vector<std::string>& path) {
 
 bool is_inference(const std::vector<std::string>& path) {
   const std::optional<ModelPath> model = model_path(path);
-  return model && model->what == "infer";
+  return table_call_of(path) || (model && model->what == "infer");
 }
 
 bool is_feedback(const std::vector<std::string>& path) {
@@ -241,145 +240,6 @@ Json statistics_json(const std::vector<ModelStatistics>& models) {
   return {{"model_stats", all}};
 }
 
-// ---- One inference
-
-class HttpInference : public HttpPending, public AnswerSink {
- public:
-  HttpInference(Inference& inference, HttpExchange& exchange, JsonRequest request)
-      : inference_(inference), exchange_(exchange), request_(std::move(request)) {}
-
-  // An error, or nothing if the answer comes later.
-  std::optional<CallError> start(const std::string& model, const std::string& version, std::shared_ptr<Tenant> tenant,
-                                 Mailbox& mailbox) {
-    Query& query = request_.query;
-    query.owner = std::make_shared<Sent>(Sent{exchange_.share_body(), std::move(request_.converted)});
-    query.name = model;
-    query.version = version;
-    query.arrival = exchange_.arrival();
-    query.deadline = request_.parameters.deadline(query.arrival);
-    query.deadline_origin = DeadlineOrigin::kTimeout;
-    query.request_class = request_.parameters.request_class;
-    query.context = request_.parameters.context;
-    query.accuracy = request_.parameters.accuracy;
-    query.cost = request_.parameters.cost;
-    Inference::Started started = inference_.start(query, {std::move(tenant), mailbox, *this});
-    if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
-    call_ = std::get<CallId>(started);
-    return std::nullopt;
-  }
-
-  void on_client_gone() override { inference_.cancel(call_); }
-
-  void on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) override {
-    answer_ = std::move(answer);
-    HttpResponse response;
-    if (answer_->served()) {
-      response = response_of(*answer_);
-      compress_if_wanted(response);
-    }
-    answer_->settle();  // now that nothing is left to do but to write it
-    if (!answer_->served()) response = error_response(answer_->error());
-    exchange_.respond(std::move(response));
-  }
-
- private:
-  void compress_if_wanted(HttpResponse& response) const {
-    size_t bytes = 0;
-    for (const std::string& piece : response.body) bytes += piece.size();
-    if (bytes <= kCompressedBytesMax) compress(response, preferred_encoding(exchange_.header("Accept-Encoding")));
-  }
-
-  bool is_binary(uint32_t output) const {
-    return request_.output_is_binary.empty() ? request_.binary_by_default : request_.output_is_binary[output];
-  }
-
-  HttpResponse response_of(Answer& answer) const {
-    HttpResponse response;
-    response.body.emplace_back();
-    std::string json = "{";
-    if (!answer.id().empty()) {
-      json += "\"id\":";
-      append_json_string(json, answer.id());
-      json += ',';
-    }
-    json += "\"model_name\":";
-    append_json_string(json, answer.name());
-    json += ",\"model_version\":";
-    append_json_string(json, answer.version());
-    append_parameters(answer, json, response);
-    json += ",\"outputs\":[";
-    for (uint32_t i = 0; i < answer.output_count(); ++i) {
-      if (i > 0) json += ',';
-      const Status written = append_output(answer, i, json, response.body);
-      if (!written.ok()) return error_response(written);
-    }
-    json += "]}";
-    if (response.body.size() > 1) {
-      response.content_type = "application/octet-stream";
-      response.headers.emplace_back(kJsonBytesHeader, std::to_string(json.size()));
-    }
-    response.body.front() = std::move(json);
-    return response;
-  }
-
-  static void append_parameters(const Answer& answer, std::string& json, HttpResponse& response) {
-    std::vector<AnswerParameter> parameters = answer.parameters();
-    if (answer.number() != RequestId()) {
-      const std::string number = std::to_string(answer.number().value());
-      response.headers.emplace_back(kRequestHeader, number);
-      parameters.insert(parameters.begin(), {kRequestParameter, number});
-    }
-    if (parameters.empty()) return;
-    json += ",\"parameters\":{";
-    for (const AnswerParameter& parameter : parameters) {
-      if (json.back() != '{') json += ',';
-      append_json_string(json, parameter.name);
-      json += ':';
-      if (const auto* text = std::get_if<std::string>(&parameter.value)) append_json_string(json, *text);
-      if (const auto* flag = std::get_if<bool>(&parameter.value)) json += *flag ? "true" : "false";
-      if (const auto* whole = std::get_if<int64_t>(&parameter.value)) json += std::to_string(*whole);
-      if (const auto* number = std::get_if<double>(&parameter.value)) {
-        fmt::format_to(std::back_inserter(json), "{}", *number);
-      }
-    }
-    json += '}';
-  }
-
-  Status append_output(Answer& answer, uint32_t i, std::string& json, std::vector<std::string>& body) const {
-    const TensorSpec& spec = answer.output_spec(i);
-    std::string bytes = answer.take_output(i);
-    json += "{\"name\":";
-    append_json_string(json, spec.name);
-    fmt::format_to(std::back_inserter(json), ",\"datatype\":\"{}\",\"shape\":", to_string(spec.type));
-    append_json_shape(json, answer.output_shape(i));
-    const std::string_view padded = answer.output_is_padded(i) ? "\"padded\":true" : "";
-    if (is_binary(i)) {
-      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}{}{}}}}}", bytes.size(),
-                     padded.empty() ? "" : ",", padded);
-      body.push_back(std::move(bytes));
-      return Status::ok_status();
-    }
-    if (!padded.empty()) fmt::format_to(std::back_inserter(json), ",\"parameters\":{{{}}}", padded);
-    json += ",\"data\":";
-    const Status written = append_json_elements(json, spec.type, std::as_bytes(std::span(bytes)));
-    if (!written.ok()) return written.with_context(fmt::format("output '{}'", spec.name));
-    json += '}';
-    return Status::ok_status();
-  }
-
-  // Devices may read it longer than its call lasts.
-  struct Sent {
-    std::shared_ptr<const void> body;
-    std::vector<std::string> converted;  // JsonRequest's
-  };
-
-  Inference& inference_;
-  HttpExchange& exchange_;
-  JsonRequest request_;
-  CallId call_;
-  std::unique_ptr<Answer> answer_;  // until it is written
-};
-
 // What a POST asks to be set; nothing for another method or without a body.
 Result<nlohmann::json> wanted_settings(HttpExchange& exchange) {
   if (exchange.method() != "POST" || exchange.body().empty()) return nlohmann::json::object();
@@ -413,16 +273,23 @@ std::optional<HttpResponse> HttpApi::on_header(const HttpExchange& exchange) {
 // A model that cannot answer is not worth reading a large body for. A small one is read,
 // since the refusal of what was not read ends the connection.
 std::optional<HttpResponse> HttpApi::refuse_large_body(const HttpExchange& exchange, const Path& path) const {
-  const std::optional<ModelPath> model = model_path(path);
-  if (part_ == HttpApiPart::kRepository || !model || model->what != "infer" || exchange.method() != "POST") {
-    return std::nullopt;
-  }
+  if (part_ == HttpApiPart::kRepository || !is_inference(path) || exchange.method() != "POST") return std::nullopt;
   const std::string_view length = exchange.header("Content-Length");
   uint64_t bytes = 0;
   const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), bytes);
   const bool known = error == std::errc() && end == length.data() + length.size();
   if (known && bytes <= kSmallBodyBytes && exchange.header("Expect").empty()) return std::nullopt;
-  const Status status = parts_.names.find(model->name, model->version).status();
+  std::string name, version;
+  if (const std::optional<TableCall> table = table_call_of(path)) {
+    Result<std::string> called = model_of(*table, parts_.names);
+    if (!called.ok()) return error_response(called.status());
+    name = std::move(called).value();
+  } else {
+    const ModelPath model = *model_path(path);
+    name = model.name;
+    version = model.version;
+  }
+  const Status status = parts_.names.find(name, version).status();
   if (status.ok()) return std::nullopt;
   return error_response(status);
 }
@@ -442,7 +309,9 @@ uint64_t HttpApi::parsed_bytes(HttpExchange& exchange) const {
 std::unique_ptr<HttpDecoded> HttpApi::decode(HttpExchange& exchange) const {
   const Path path = split_path(exchange.target());
   auto decoded = std::make_unique<HttpDecodedBody>();
-  if (is_inference(path)) {
+  if (const std::optional<TableCall> table = table_call_of(path)) {
+    decoded->inference = read_table(decoded->decoder, exchange, *table, parts_.names);
+  } else if (is_inference(path)) {
     decoded->inference = read_inference(decoded->decoder, exchange);
   } else if (is_feedback(path)) {
     decoded->feedback = parse_feedback(exchange.body());
@@ -465,6 +334,7 @@ void HttpApi::handle(HttpExchange& exchange) {
     return exchange.respond(
         error_response(Status::not_found(fmt::format("{} is served on another port", exchange.target()))));
   }
+  if (route_tables(exchange, path)) return;
   const bool known =
       !path.empty() && path[0] == "v2" &&
       (route_server(exchange, path) || route_settings(exchange, path) || route_models(exchange, path) ||
@@ -494,6 +364,19 @@ bool HttpApi::route_server(HttpExchange& exchange, const Path& path) {
   return false;
 }
 
+// The paths of other protocols (http_tables.h).
+bool HttpApi::route_tables(HttpExchange& exchange, const Path& path) {
+  const std::optional<TableCall> call = table_call_of(path);
+  if (!call) return serve_table_path(exchange, path, parts_.names);
+  if (!method_is(exchange, "POST")) return true;
+  if (std::optional<HttpResponse> refusal = refuse_content_type(exchange, *call)) {
+    exchange.respond(*std::move(refusal));
+  } else {
+    infer(exchange, call->model, "", call);
+  }
+  return true;
+}
+
 // /v2/models/stats, /v2/models/M[/versions/V][/what]
 bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
   if (path.size() == 3 && path[1] == "models" && path[2] == "stats") {
@@ -507,7 +390,7 @@ bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
   const std::string& what = model_of_path->what;
 
   if (what == "infer") {
-    if (method_is(exchange, "POST")) infer(exchange, name, version);
+    if (method_is(exchange, "POST")) infer(exchange, name, version, std::nullopt);
     return true;
   }
   if (what != "" && what != "ready" && what != "config" && what != "stats") return false;
@@ -644,11 +527,13 @@ HttpResponse HttpApi::trace_settings_response(HttpExchange& exchange) const {
   return json_response(settings);
 }
 
-void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std::string& version) {
+void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std::string& version,
+                    const std::optional<TableCall>& table) {
   const std::unique_ptr<HttpDecoded> aside = exchange.take_decoded();
   auto* const decoded = static_cast<HttpDecodedBody*>(aside.get());
-  Result<JsonRequest> request =
-      decoded != nullptr ? std::move(decoded->inference).value() : read_inference(decoder_, exchange);
+  Result<JsonRequest> request = decoded != nullptr ? std::move(decoded->inference).value()
+                                : table            ? read_table(decoder_, exchange, *table, parts_.names)
+                                                   : read_inference(decoder_, exchange);
   if (!request.ok()) {
     charge_for_refused_body(parts_.gate, exchange);
     return exchange.respond(error_response(request.status()));
@@ -657,9 +542,12 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
 
   parts_.unknown_names.note(request->parameters.unknown);
 
-  auto inference = std::make_unique<HttpInference>(parts_.inference, exchange, std::move(request).value());
+  const std::string name = table ? request->model->name : model;
+  std::optional<TableForm> form;
+  if (table) form = table->form;
+  auto inference = std::make_unique<HttpInference>(parts_.inference, exchange, std::move(request).value(), form);
   std::shared_ptr<Tenant> tenant = parts_.gate.tenant_of(exchange.header("Authorization"));
-  if (const auto error = inference->start(model, version, std::move(tenant), *mailbox_)) {
+  if (const auto error = inference->start(name, version, std::move(tenant), *mailbox_)) {
     return exchange.respond(error_response(*error));
   }
   exchange.keep(std::move(inference));

@@ -1,7 +1,7 @@
 // HttpApi: the Open Inference Protocol v2 over HTTP: its paths and its JSON,
-// /v2/applications/NAME/feedback, personal models (http_personal.h) and jobs (http_jobs.h). Scopes of keys
-// (foundation/access/scope.h): health needs no key, the repository `admin`, feedback `feedback`, observations
-// `observe`, jobs `jobs`, all else `infer`.
+// tables (http_tables.h), /v2/applications/NAME/feedback, personal models (http_personal.h) and jobs (http_jobs.h).
+// Scopes of keys (foundation/access/scope.h): health needs no key, the repository `admin`, feedback `feedback`,
+// observations `observe`, jobs `jobs`, all else `infer`.
 #ifndef FOLIOT_EDGE_HTTP_HTTP_API_H_
 #define FOLIOT_EDGE_HTTP_HTTP_API_H_
 
@@ -12,6 +12,7 @@
 
 #include "answer/inference/mailbox.h"
 #include "edge/http/http_server.h"
+#include "edge/http/http_tables.h"
 #include "edge/requests/gate.h"
 #include "edge/requests/json_request.h"
 #include "edge/requests/protocol_parts.h"
@@ -44,6 +45,7 @@ class HttpApi : public HttpHandler {
   using Path = std::vector<std::string>;
 
   bool route_server(HttpExchange& exchange, const Path& path);
+  bool route_tables(HttpExchange& exchange, const Path& path);
   bool route_models(HttpExchange& exchange, const Path& path);
   bool route_repository(HttpExchange& exchange, const Path& path);
   bool route_shared_memory(HttpExchange& exchange, const Path& path);
@@ -51,7 +53,9 @@ class HttpApi : public HttpHandler {
   bool route_applications(HttpExchange& exchange, const Path& path);
 
   std::optional<HttpResponse> refuse_large_body(const HttpExchange& exchange, const Path& path) const;
-  void infer(HttpExchange& exchange, const std::string& model, const std::string& version);
+  // `table`: what names the model in place of `model` and `version`.
+  void infer(HttpExchange& exchange, const std::string& model, const std::string& version,
+             const std::optional<TableCall>& table);
   HttpResponse take_feedback(HttpExchange& exchange, const std::string& application);
   void load_or_unload(HttpExchange& exchange, const std::string& model, bool load);
   Status read_repository_parameters(std::string_view body);

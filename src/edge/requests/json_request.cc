@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <type_traits>
 #include <utility>
 
+#include "edge/requests/json_elements.h"
+#include "edge/requests/json_table.h"
 #include "edge/requests/request_parameters.h"
-#include "foundation/core/serialized_string.h"
+#include "foundation/base/check.h"
 
 namespace foliot {
 namespace {
@@ -41,162 +38,6 @@ Result<std::string_view> read_string(element value, std::string_view what) {
 Result<object> read_object(element value, std::string_view what) { return read<object>(value, what, "an object"); }
 Result<array> read_array(element value, std::string_view what) { return read<array>(value, what, "an array"); }
 
-// ---- Numbers that JSON has none for
-
-// Which Triton and its clients write all the same, and the number that each is.
-constexpr std::pair<std::string_view, double> kNotFinite[] = {
-    {"NaN", std::numeric_limits<double>::quiet_NaN()},  {"Infinity", std::numeric_limits<double>::infinity()},
-    {"Inf", std::numeric_limits<double>::infinity()},   {"-Infinity", -std::numeric_limits<double>::infinity()},
-    {"-Inf", -std::numeric_limits<double>::infinity()},
-};
-
-// The same JSON with them in quotes; empty if there are none.
-std::string quote_not_finite(std::string_view json) {
-  std::string quoted;
-  size_t copied = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    if (json[i] == '"') in_string = !in_string;
-    if (in_string) {
-      if (json[i] == '\\') ++i;
-      continue;
-    }
-    if (json[i] != 'N' && json[i] != 'I' && json[i] != '-') continue;
-    const auto begins = [&](const auto& named) { return json.substr(i).starts_with(named.first); };
-    const auto found = std::ranges::find_if(kNotFinite, begins);
-    if (found == std::end(kNotFinite)) continue;
-    quoted.append(json.substr(copied, i - copied)).append(1, '"').append(found->first).append(1, '"');
-    copied = i + found->first.size();
-    i = copied - 1;
-  }
-  return copied == 0 ? std::string() : quoted.append(json.substr(copied));
-}
-
-// As a string, as protobuf's JSON writes them, or from quote_not_finite().
-bool get_not_finite(element value, double& number) {
-  std::string_view text;
-  if (value.get(text) != simdjson::SUCCESS) return false;
-  const auto found = std::ranges::find(kNotFinite, text, [](const auto& named) { return named.first; });
-  if (found == std::end(kNotFinite)) return false;
-  number = found->second;
-  return true;
-}
-
-// ---- Numbers of `data` to little-endian bytes
-
-template <typename T>
-bool get_number(element value, T& number) {
-  if constexpr (std::is_floating_point_v<T>) {
-    double wide;
-    if (get_not_finite(value, wide)) {
-      number = static_cast<T>(wide);
-      return true;
-    }
-    if (value.get(wide) != simdjson::SUCCESS) return false;
-    number = static_cast<T>(wide);
-    return std::isfinite(number);
-  } else {
-    using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
-    Wide wide;
-    if (value.get(wide) != simdjson::SUCCESS) return false;
-    number = static_cast<T>(wide);
-    return wide >= Wide{std::numeric_limits<T>::min()} && wide <= Wide{std::numeric_limits<T>::max()};
-  }
-}
-
-bool get_bool(element value, uint8_t& flag) {
-  bool truth;
-  if (value.get(truth) == simdjson::SUCCESS) {
-    flag = truth ? 1 : 0;
-    return true;
-  }
-  return get_number(value, flag) && flag <= 1;
-}
-
-// Appends all elements of arrays nested to any depth, in order. Arrays of one depth must have one length, and hold
-// either arrays or elements: rows that are ragged are a tensor of no shape.
-class Flattener {
- public:
-  explicit Flattener(std::string& bytes) : bytes_(bytes) {}
-
-  template <typename T, typename Get>
-  bool flatten(array values, Get get) {
-    const auto append = [&](element value) {
-      T number;
-      if (!get(value, number)) return false;
-      char raw[sizeof(T)];
-      std::memcpy(raw, &number, sizeof(T));
-      bytes_.append(raw, sizeof(T));
-      return true;
-    };
-    return visit(values, append, 0);
-  }
-  template <typename T>
-  bool flatten_numbers(array values) {
-    return flatten<T>(values, get_number<T>);
-  }
-  // As the protocol's binary data has them: the length of each, then its bytes.
-  bool flatten_strings(array values) {
-    const auto append = [&](element value) {
-      std::string_view text;
-      if (value.get(text) != simdjson::SUCCESS) return false;
-      append_string(bytes_, text);
-      return true;
-    };
-    return visit(values, append, 0);
-  }
-
-  // Why a visit failed, if for that.
-  bool is_ragged() const { return is_ragged_; }
-
- private:
-  struct Level {
-    std::optional<size_t> length;
-    bool has_arrays = false;
-    bool has_elements = false;
-  };
-
-  bool visit(array values, const auto& append, size_t depth) {
-    if (levels_.size() == depth) levels_.emplace_back();
-    size_t length = 0;
-    for (element value : values) {
-      ++length;
-      array nested;
-      const bool is_array = value.get(nested) == simdjson::SUCCESS;
-      (is_array ? levels_[depth].has_arrays : levels_[depth].has_elements) = true;
-      if (is_array ? !visit(nested, append, depth + 1) : !append(value)) return false;
-    }
-    Level& level = levels_[depth];
-    if (!level.length) level.length = length;
-    is_ragged_ = is_ragged_ || *level.length != length || (level.has_arrays && level.has_elements);
-    return !is_ragged_;
-  }
-
-  std::string& bytes_;
-  std::vector<Level> levels_;  // by depth, at most kDepthMax
-  bool is_ragged_ = false;
-};
-
-bool flatten_as(DataType type, array values, Flattener& to) {
-  switch (type) {
-    case DataType::kBool: return to.flatten<uint8_t>(values, get_bool);
-    case DataType::kUint8: return to.flatten_numbers<uint8_t>(values);
-    case DataType::kUint16: return to.flatten_numbers<uint16_t>(values);
-    case DataType::kUint32: return to.flatten_numbers<uint32_t>(values);
-    case DataType::kUint64: return to.flatten_numbers<uint64_t>(values);
-    case DataType::kInt8: return to.flatten_numbers<int8_t>(values);
-    case DataType::kInt16: return to.flatten_numbers<int16_t>(values);
-    case DataType::kInt32: return to.flatten_numbers<int32_t>(values);
-    case DataType::kInt64: return to.flatten_numbers<int64_t>(values);
-    case DataType::kFloat32: return to.flatten_numbers<float>(values);
-    case DataType::kFloat64: return to.flatten_numbers<double>(values);
-    case DataType::kBytes: return to.flatten_strings(values);
-    case DataType::kFloat16:
-    case DataType::kBfloat16: break;
-  }
-  return false;
-}
-
 Result<std::string> convert_data(std::string_view input, std::string_view datatype, element data) {
   const std::optional<DataType> type = parse_data_type(datatype);
   if (!type) return bad_json(fmt::format("input '{}': unknown datatype '{}'", input, datatype));
@@ -206,12 +47,12 @@ Result<std::string> convert_data(std::string_view input, std::string_view dataty
   std::string bytes;
   const bool strings = *type == DataType::kBytes;
   bytes.reserve(values.size() * (strings ? sizeof(uint32_t) : size_of(*type)));
-  Flattener flattener(bytes);
-  const bool is_flat = flatten_as(*type, values, flattener);
-  if (flattener.is_ragged())
+  JsonElements elements(*type, bytes);
+  const bool is_tensor = elements.add(data);
+  if (elements.is_ragged())
     return bad_json(
         fmt::format("input '{}': the rows of 'data' are ragged; each must have as many elements as the first", input));
-  if (!is_flat)
+  if (!is_tensor)
     return bad_json(fmt::format("input '{}': 'data' holds something that is not a {}", input,
                                 strings ? "string" : fmt::format("number within {}", datatype)));
   return bytes;
@@ -230,6 +71,16 @@ ParameterValue value_of(element value) {
   }
 }
 
+bool is_table_member(TableForm form, std::string_view key) {
+  if (key == "instances" || key == "inputs") return true;
+  return form == TableForm::kInvocations && (key == "dataframe_split" || key == "dataframe_records");
+}
+
+std::string_view table_members(TableForm form) {
+  return form == TableForm::kV1 ? "'instances' or 'inputs'"
+                                : "'dataframe_split', 'dataframe_records', 'instances' or 'inputs'";
+}
+
 }  // namespace
 
 // One request's decoding: `rest` is what is left of the binary part.
@@ -238,7 +89,10 @@ struct JsonRequestDecoder::Parser {
   JsonRequest request;
   std::span<const std::byte> rest;
 
+  // `json_size` bytes of the body.
+  Result<object> parse(std::string& body, size_t json_size);
   Status read_document(object document);
+  Status read_table(object document, TableForm form, std::shared_ptr<const ModelInfo> model);
   Status read_parameters(element value);
   Status read_input(element value);
   Status read_input_data(TensorView& input, std::optional<element> data, std::optional<uint64_t> binary_bytes);
@@ -381,23 +235,57 @@ JsonRequestDecoder::JsonRequestDecoder() : parser_(std::make_unique<Parser>()) {
 }
 JsonRequestDecoder::~JsonRequestDecoder() = default;
 
+Result<object> JsonRequestDecoder::Parser::parse(std::string& body, size_t json_size) {
+  // The parser reads ahead; what it finds there does not matter.
+  if (body.capacity() < json_size + simdjson::SIMDJSON_PADDING) body.reserve(json_size + simdjson::SIMDJSON_PADDING);
+  request = JsonRequest{};
+  rest = std::as_bytes(std::span(body)).subspan(json_size);
+  element root;
+  if (const auto error = parser.parse(body.data(), json_size, false).get(root); error != simdjson::SUCCESS) {
+    // The result shows nothing of this copy.
+    const std::string quoted = quote_not_finite(std::string_view(body).substr(0, json_size));
+    if (quoted.empty() || parser.parse(quoted).get(root) != simdjson::SUCCESS)
+      return bad_json(fmt::format("the request is not valid JSON: {}", simdjson::error_message(error)));
+  }
+  return read_object(root, "the request");
+}
+
+Status JsonRequestDecoder::Parser::read_table(object document, TableForm form, std::shared_ptr<const ModelInfo> model) {
+  std::string_view member;
+  element table;
+  for (const auto& [key, value] : document) {
+    if (key == "parameters") {
+      FOLIOT_RETURN_IF_ERROR(read_parameters(value));
+    } else if (!is_table_member(form, key)) {
+      request.parameters.unknown.add(NamePlace::kBody, key);
+    } else if (!member.empty()) {
+      return bad_json(
+          fmt::format("the request has both '{}' and '{}'; send exactly one of {}", member, key, table_members(form)));
+    } else {
+      member = key;
+      table = value;
+    }
+  }
+  if (member.empty()) return bad_json(fmt::format("the request has no {}; send exactly one", table_members(form)));
+  FOLIOT_ASSIGN_OR_RETURN(JsonTable read, read_json_table(member, table, *model));
+  request.query.inputs = std::move(read.inputs);
+  request.converted = std::move(read.converted);
+  request.model = std::move(model);
+  return Status();
+}
+
 Result<JsonRequest> JsonRequestDecoder::decode(std::string& body, std::optional<size_t> json_bytes) {
   const size_t json_size = json_bytes.value_or(body.size());
   FOLIOT_CHECK(json_size <= body.size());
-  // The parser reads ahead; what it finds there does not matter.
-  if (body.capacity() < json_size + simdjson::SIMDJSON_PADDING) body.reserve(json_size + simdjson::SIMDJSON_PADDING);
-
-  parser_->request = JsonRequest{};
-  parser_->rest = std::as_bytes(std::span(body)).subspan(json_size);
-  element root;
-  if (const auto error = parser_->parser.parse(body.data(), json_size, false).get(root); error != simdjson::SUCCESS) {
-    // The result shows nothing of this copy.
-    const std::string quoted = quote_not_finite(std::string_view(body).substr(0, json_size));
-    if (quoted.empty() || parser_->parser.parse(quoted).get(root) != simdjson::SUCCESS)
-      return bad_json(fmt::format("the request is not valid JSON: {}", simdjson::error_message(error)));
-  }
-  FOLIOT_ASSIGN_OR_RETURN(const object document, read_object(root, "the request"));
+  FOLIOT_ASSIGN_OR_RETURN(const object document, parser_->parse(body, json_size));
   FOLIOT_RETURN_IF_ERROR(parser_->read_document(document));
+  return std::move(parser_->request);
+}
+
+Result<JsonRequest> JsonRequestDecoder::decode_table(std::string& body, TableForm form,
+                                                     std::shared_ptr<const ModelInfo> model) {
+  FOLIOT_ASSIGN_OR_RETURN(const object document, parser_->parse(body, body.size()));
+  FOLIOT_RETURN_IF_ERROR(parser_->read_table(document, form, std::move(model)));
   return std::move(parser_->request);
 }
 

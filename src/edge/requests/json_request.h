@@ -1,9 +1,10 @@
 // JsonRequest: an inference request over HTTP, decoded: JSON, with the bytes of
-// some tensors after it (the protocol's binary extension).
+// some tensors after it (the protocol's binary extension); or a table in the forms of other protocols.
 #ifndef FOLIOT_EDGE_REQUESTS_JSON_REQUEST_H_
 #define FOLIOT_EDGE_REQUESTS_JSON_REQUEST_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "answer/inference/query.h"
 #include "edge/requests/request_parameters.h"
 #include "foundation/base/status.h"
+#include "foundation/core/model_info.h"
 
 namespace foliot {
 
@@ -27,7 +29,13 @@ struct JsonRequest {
   std::vector<bool> output_is_binary;  // of query.outputs, in their order
   bool binary_by_default = false;      // of the outputs, when none is named
   std::vector<std::string> converted;  // what was numbers in the JSON
+  // Of a table: the model for which it was read, and which its names show.
+  std::shared_ptr<const ModelInfo> model;
 };
+
+// The protocols with tables (json_table.h): KServe's protocol v1 ("instances" or "inputs"), and MLflow's /invocations
+// (those, "dataframe_split" or "dataframe_records").
+enum class TableForm : uint8_t { kV1, kInvocations };
 
 // Threading: used by one thread.
 class JsonRequestDecoder {
@@ -41,6 +49,8 @@ class JsonRequestDecoder {
   // kInvalidArgument saying where; kUnimplemented for what Foliot does not have
   // (shared memory, classification).
   Result<JsonRequest> decode(std::string& body, std::optional<size_t> json_bytes);
+  // The same of a table, with "parameters" as a request of v2 has them.
+  Result<JsonRequest> decode_table(std::string& body, TableForm form, std::shared_ptr<const ModelInfo> model);
 
  private:
   struct Parser;

@@ -1,4 +1,4 @@
-// libFuzzer target: anything that a client can post to .../infer. The first two bytes
+// libFuzzer target: anything that a client can post to .../infer, .../NAME:predict or /invocations. The first two bytes
 // of the input choose where the JSON ends.
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +39,12 @@ void make_call(const std::shared_ptr<const foliot::ModelInfo>& info, const folio
     for (uint32_t i = 0; i < info->inputs.size(); ++i) call.value()->input(row, i);
 }
 
+void make_table_call(const std::shared_ptr<const foliot::ModelInfo>& info, std::string body) {
+  foliot::JsonRequestDecoder decoder;
+  const auto request = decoder.decode_table(body, foliot::TableForm::kInvocations, info);
+  if (request.ok()) make_call(info, request->query);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -47,6 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const size_t chosen = data[0] | (size_t{data[1]} << 8);
   std::string body(reinterpret_cast<const char*>(data) + 2, size - 2);
+  make_table_call(numbers, body);
+  make_table_call(texts, body);
   foliot::JsonRequestDecoder decoder;
   const auto json_bytes = foliot::parse_json_bytes(chosen == 0 ? "" : std::to_string(chosen), body.size());
   if (!json_bytes.ok()) return 0;

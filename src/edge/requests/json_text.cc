@@ -59,7 +59,7 @@ std::string_view name_of_not_finite(double value) {
 }
 
 template <typename T>
-Status append_numbers(std::string& json, std::span<const std::byte> bytes) {
+Status append_numbers(std::string& json, std::span<const std::byte> bytes, NotFinite not_finite) {
   FOLIOT_CHECK(bytes.size() % sizeof(T) == 0);
   fmt::memory_buffer text;
   for (size_t offset = 0; offset < bytes.size(); offset += sizeof(T)) {
@@ -68,7 +68,7 @@ Status append_numbers(std::string& json, std::span<const std::byte> bytes) {
     if (offset > 0) text.push_back(',');
     if constexpr (std::is_floating_point_v<T>) {
       if (!std::isfinite(value)) {
-        text.append(name_of_not_finite(value));
+        text.append(not_finite == NotFinite::kNull ? "null" : name_of_not_finite(value));
         continue;
       }
     }
@@ -96,19 +96,20 @@ void append_strings(std::string& json, std::span<const std::byte> bytes) {
   }
 }
 
-Status append_elements(std::string& json, DataType type, std::span<const std::byte> bytes) {
+Status append_elements(std::string& json, DataType type, std::span<const std::byte> bytes,
+                       NotFinite not_finite = NotFinite::kNamed) {
   switch (type) {
     case DataType::kBool: append_booleans(json, bytes); return Status::ok_status();
-    case DataType::kUint8: return append_numbers<uint8_t>(json, bytes);
-    case DataType::kUint16: return append_numbers<uint16_t>(json, bytes);
-    case DataType::kUint32: return append_numbers<uint32_t>(json, bytes);
-    case DataType::kUint64: return append_numbers<uint64_t>(json, bytes);
-    case DataType::kInt8: return append_numbers<int8_t>(json, bytes);
-    case DataType::kInt16: return append_numbers<int16_t>(json, bytes);
-    case DataType::kInt32: return append_numbers<int32_t>(json, bytes);
-    case DataType::kInt64: return append_numbers<int64_t>(json, bytes);
-    case DataType::kFloat32: return append_numbers<float>(json, bytes);
-    case DataType::kFloat64: return append_numbers<double>(json, bytes);
+    case DataType::kUint8: return append_numbers<uint8_t>(json, bytes, not_finite);
+    case DataType::kUint16: return append_numbers<uint16_t>(json, bytes, not_finite);
+    case DataType::kUint32: return append_numbers<uint32_t>(json, bytes, not_finite);
+    case DataType::kUint64: return append_numbers<uint64_t>(json, bytes, not_finite);
+    case DataType::kInt8: return append_numbers<int8_t>(json, bytes, not_finite);
+    case DataType::kInt16: return append_numbers<int16_t>(json, bytes, not_finite);
+    case DataType::kInt32: return append_numbers<int32_t>(json, bytes, not_finite);
+    case DataType::kInt64: return append_numbers<int64_t>(json, bytes, not_finite);
+    case DataType::kFloat32: return append_numbers<float>(json, bytes, not_finite);
+    case DataType::kFloat64: return append_numbers<double>(json, bytes, not_finite);
     case DataType::kBytes: append_strings(json, bytes); return Status::ok_status();
     case DataType::kFloat16:
     case DataType::kBfloat16: break;
@@ -136,6 +137,27 @@ Status append_json_elements(std::string& json, DataType type, std::span<const st
   json += '[';
   FOLIOT_RETURN_IF_ERROR(append_elements(json, type, bytes));
   json += ']';
+  return Status::ok_status();
+}
+
+Status append_json_tensor(std::string& json, DataType type, std::span<const int64_t> shape, NotFinite not_finite,
+                          std::span<const std::byte>& bytes) {
+  if (shape.size() > 1) {
+    json += '[';
+    for (int64_t i = 0; i < shape[0]; ++i) {
+      if (i > 0) json += ',';
+      FOLIOT_RETURN_IF_ERROR(append_json_tensor(json, type, shape.subspan(1), not_finite, bytes));
+    }
+    json += ']';
+    return Status::ok_status();
+  }
+  const uint64_t count = shape.empty() ? 1 : static_cast<uint64_t>(shape[0]);
+  const std::optional<uint64_t> size = type == DataType::kBytes ? strings_bytes(bytes, count) : count * size_of(type);
+  FOLIOT_CHECK(size && *size <= bytes.size());
+  if (!shape.empty()) json += '[';
+  FOLIOT_RETURN_IF_ERROR(append_elements(json, type, bytes.first(*size), not_finite));
+  if (!shape.empty()) json += ']';
+  bytes = bytes.subspan(*size);
   return Status::ok_status();
 }
 

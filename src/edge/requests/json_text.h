@@ -3,6 +3,7 @@
 #define FOLIOT_EDGE_REQUESTS_JSON_TEXT_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,13 @@ void append_json_shape(std::string& json, const Shape& shape);
 // writes them. Errors: kInvalidArgument for 16-bit floats, advising binary data. REQUIRES: whole
 // elements.
 Status append_json_elements(std::string& json, DataType type, std::span<const std::byte> bytes);
+
+// How what is not finite is written: as above, or as null.
+enum class NotFinite : uint8_t { kNamed, kNull };
+// Appends a tensor of `shape` as lists within each other, a scalar without, from the front of `bytes`, which lose it.
+// Errors and REQUIRES: as append_json_elements().
+Status append_json_tensor(std::string& json, DataType type, std::span<const int64_t> shape, NotFinite not_finite,
+                          std::span<const std::byte>& bytes);
 
 }  // namespace foliot
 
