@@ -127,7 +127,7 @@ Status read_settings(const fs::path& settings, const ModelConfig& defaults, cons
                   settings.string(), model.model.string(), kCodeFile));
 }
 
-// Which of these are served, and by which rules. Errors: kNotFound if none is there that is asked for; those of
+// Which of these are served, and by which rules. Errors: kInvalidArgument if none is there that is asked for; those of
 // version_rules().
 Result<std::vector<uint64_t>> choose(const VersionFiles& files, ModelFolder& model) {
   std::vector<uint64_t> there;
@@ -137,8 +137,8 @@ Result<std::vector<uint64_t>> choose(const VersionFiles& files, ModelFolder& mod
   std::vector<uint64_t> missing;
   std::ranges::set_difference(config.choice.listed, there, std::back_inserter(missing));
   if (chosen.empty()) {
-    return Status::not_found(fmt::format("{}: version {} is to be served, and there is a model of {}",
-                                         model.folder.string(), list_versions(missing), list_versions(there)));
+    return Status::invalid_argument(fmt::format("{}: version {} is to be served, and there is a model of {}",
+                                                model.folder.string(), list_versions(missing), list_versions(there)));
   }
   if (!missing.empty()) {
     model.foreign.notes.push_back(
@@ -165,17 +165,20 @@ std::vector<ModelFolder> read_models(const fs::path& repository, const ModelConf
   const Result<VersionFiles> files = find_versions(model.folder, model.foreign);
   if (files.ok()) use_version(*files->rbegin(), model);
   if (Status status = read_settings(settings, defaults, files.status(), model); !status.ok()) return failed(status);
+  const auto noted = static_cast<ptrdiff_t>(model.foreign.notes.size());
   const Result<std::vector<uint64_t>> chosen = choose(*files, model);
   if (!chosen.ok()) return failed(chosen.status());
   std::vector<ModelFolder> models;
   for (const uint64_t version : *chosen) {
     ModelFolder& served = models.emplace_back(unread);
-    served.foreign.notes = model.foreign.notes;
+    std::vector<std::string>& notes = served.foreign.notes;
+    notes.insert(notes.end(), model.foreign.notes.begin() + noted, model.foreign.notes.end());
     use_version(*files->find(version), served);
     served.status = read_settings(settings, defaults, Status(), served);
     if (served.status.ok()) served.status = check_inside(repository, served.model);
     if (model.config.versions.is_one()) continue;
     served.rules = model.rules;
+    if (version != chosen->back()) served.foreign.notes.clear();  // they are said once
     served.name = versioned_name(served.name, served.version);
   }
   return models;

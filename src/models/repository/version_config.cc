@@ -11,7 +11,7 @@ namespace foliot {
 namespace {
 
 constexpr uint32_t kVersionMax = 1'000'000'000;
-constexpr size_t kLabelBytesMax = 64;
+constexpr size_t kVersionLabelBytesMax = 64;
 
 Status read_choice(TomlReader& reader, VersionChoice& to) {
   constexpr std::string_view kMust = "must be \"latest\", {latest = 2}, a list such as [1, 3], or \"all\"";
@@ -42,9 +42,10 @@ Status read_choice(TomlReader& reader, VersionChoice& to) {
 Status read_labels(TomlReader reader, std::map<std::string, uint64_t>& to) {
   to.clear();
   for (const std::string& label : reader.keys()) {
-    if (label.empty() || label.size() > kLabelBytesMax || label.find('/') != std::string::npos ||
+    if (label.empty() || label.size() > kVersionLabelBytesMax || label.find('/') != std::string::npos ||
         label.find_first_not_of("0123456789") == std::string::npos) {
-      reader.fail(label, fmt::format("is no label: one has 1 to {} bytes, no '/', and is no number", kLabelBytesMax));
+      reader.fail(label,
+                  fmt::format("is no label: one has 1 to {} bytes, no '/', and is no number", kVersionLabelBytesMax));
     }
     reader.whole(label, to[label], 1, kVersionMax);
   }
