@@ -14,6 +14,7 @@
 #include "answer/inference/prediction.h"
 #include "answer/inference/statistics.h"
 #include "foundation/core/model_info.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
 
@@ -36,7 +37,7 @@ class PredictionAnswer final : public Answer {
   CallError error() const override {
     return call_error(Refusal::kLate, model_->name, "", arrival_, settled_, settled_, {.at = deadline_});
   }
-  std::string_view name() const override { return model_->name; }
+  std::string_view name() const override { return client_name(model_->name); }
   std::string_view version() const override { return model_->version; }
   std::string_view id() const override { return id_; }
   Quality quality() const override { return Quality::kComplete; }

@@ -10,6 +10,7 @@
 #include "answer/inference/answer.h"
 #include "foundation/base/check.h"
 #include "foundation/core/model_info.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
 
@@ -20,7 +21,7 @@ class RefusedAnswer final : public Answer {
 
   bool served() const override { return false; }
   CallError error() const override { return error_; }
-  std::string_view name() const override { return model_->name; }
+  std::string_view name() const override { return client_name(model_->name); }
   std::string_view version() const override { return model_->version; }
   std::string_view id() const override { return id_; }
   Quality quality() const override { FOLIOT_CHECK(false); }

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
+#include <utility>
+
 namespace foliot {
 
 Result<std::shared_ptr<const ModelInfo>> ServedNames::find(std::string_view name, std::string_view version) const {
@@ -23,6 +27,10 @@ Result<std::shared_ptr<const ModelInfo>> ServedNames::find_model(std::string_vie
 
 Result<std::shared_ptr<const ModelInfo>> ServedNames::ready_info(std::string_view name, std::string_view version,
                                                                  const Catalog::EntryPtr& found) const {
+  if (found != nullptr && found->versions != nullptr && !version.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(const Catalog::EntryPtr entry, version_of(*found, version));
+    return ready_info(entry->name, "", entry);
+  }
   // A server that starts may not know its models yet.
   if (found == nullptr && !catalog_.ready() && catalog_.empty())
     return Status::unavailable(fmt::format("model '{}' is not known yet: the server is not ready; try again", name));
@@ -36,6 +44,40 @@ Result<std::shared_ptr<const ModelInfo>> ServedNames::ready_info(std::string_vie
     return Status::unavailable(fmt::format("model '{}' is not ready: {}{}{}", name, to_string(entry.state),
                                            entry.reason.empty() ? "" : ": ", entry.reason));
   return entry.info;
+}
+
+Result<Catalog::EntryPtr> ServedNames::version_of(const CatalogEntry& model, std::string_view version) const {
+  FOLIOT_ASSIGN_OR_RETURN(const uint64_t number, model.versions->find(model.name, version));
+  Catalog::EntryPtr entry = catalog_.find(versioned_name(model.name, std::to_string(number)));
+  if (entry != nullptr) return entry;
+  return Status::not_found(fmt::format("version {} of model '{}' is not served any more; served are {}", number,
+                                       model.name, list_versions(model.versions->versions)));
+}
+
+Result<Catalog::EntryPtr> ServedNames::choose_version(std::string_view name, std::string_view version,
+                                                      std::string_view split_key) const {
+  const Catalog::EntryPtr found = catalog_.find(name);
+  if (found == nullptr || found->versions == nullptr) return Catalog::EntryPtr();
+  if (!version.empty()) return version_of(*found, version);
+  const std::optional<uint64_t> picked = found->versions->pick(split_key);
+  if (!picked) return Catalog::EntryPtr();
+  // Of a version that is not ready the highest that is takes the requests.
+  Catalog::EntryPtr entry = catalog_.find(versioned_name(name, std::to_string(*picked)));
+  return entry != nullptr && entry->state == ModelState::kReady ? entry : nullptr;
+}
+
+Result<std::vector<std::shared_ptr<const ModelInfo>>> ServedNames::find_all(std::string_view name) const {
+  FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<const ModelInfo> highest, find(name, ""));
+  std::vector<std::shared_ptr<const ModelInfo>> all;
+  const Catalog::EntryPtr found = catalog_.find(client_name(name));
+  if (found != nullptr && found->versions != nullptr) {
+    for (const std::string& version : found->models) {
+      const Catalog::EntryPtr entry = catalog_.find(version);
+      if (entry != nullptr && entry->info != nullptr) all.push_back(entry->info);
+    }
+  }
+  if (all.empty()) all.push_back(std::move(highest));
+  return all;
 }
 
 }  // namespace foliot

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "foundation/base/status.h"
 #include "foundation/core/catalog.h"
@@ -22,12 +23,19 @@ class ServedNames {
   explicit ServedNames(const Catalog& catalog, bool strict_readiness = false)
       : catalog_(catalog), strict_readiness_(strict_readiness) {}
 
-  // A model, a pipeline or an application that is ready. Errors: kNotFound, kUnavailable (not
-  // ready; what is loading is loaded before others from now on).
+  // A model, a pipeline or an application that is ready. `version`: a number or a label; empty: the highest that is
+  // ready. Errors: kNotFound, kUnavailable (not ready; what is loading is loaded before others from now on).
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
   // The same for what makes Requests of calls: models and pipelines. Errors: kNotFound for an
   // application, too, kInvalidArgument for a personal model.
   Result<std::shared_ptr<const ModelInfo>> find_model(std::string_view name, std::string_view version) const;
+
+  // All versions of it that are ready, ascending; of what has no versions, itself. Errors as of find().
+  Result<std::vector<std::shared_ptr<const ModelInfo>>> find_all(std::string_view name) const;
+  // The entry that a call gets which names this: of a model with several versions, that of one of them; null: the name
+  // alone decides. `split_key`: VersionTable::pick(). Errors: kNotFound.
+  Result<Catalog::EntryPtr> choose_version(std::string_view name, std::string_view version,
+                                           std::string_view split_key) const;
 
   // Every call from now on is to be refused (kDraining).
   void drain() { draining_.store(true, std::memory_order_relaxed); }
@@ -39,6 +47,7 @@ class ServedNames {
  private:
   Result<std::shared_ptr<const ModelInfo>> ready_info(std::string_view name, std::string_view version,
                                                       const Catalog::EntryPtr& found) const;
+  Result<Catalog::EntryPtr> version_of(const CatalogEntry& model, std::string_view version) const;
 
   const Catalog& catalog_;
   const bool strict_readiness_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "foundation/base/check.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
 
@@ -94,7 +95,8 @@ std::shared_ptr<ModelCounters> CallStatistics::of(const ModelInfo& model) {
   for (const auto& counters : {versions.last, versions.before}) {
     if (counters != nullptr && counters->version() == model.version) return counters;
   }
-  versions.before = std::exchange(versions.last, std::make_shared<ModelCounters>(model.name, model.version));
+  versions.before = std::exchange(versions.last,
+                                  std::make_shared<ModelCounters>(std::string(client_name(model.name)), model.version));
   return versions.last;
 }
 

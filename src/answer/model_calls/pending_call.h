@@ -25,6 +25,7 @@
 #include "answer/model_calls/metrics.h"
 #include "answer/model_calls/payload_table.h"
 #include "foundation/core/ports.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
 
@@ -71,7 +72,7 @@ class PendingCall final : public Answer, public Delivery {
 
   bool served() const override { return call_->served(); }
   CallError error() const override;
-  std::string_view name() const override { return call_->model().name; }
+  std::string_view name() const override { return client_name(call_->model().name); }
   std::string_view version() const override { return call_->model().version; }
   std::string_view id() const override { return call_->id(); }
   Quality quality() const override { return Quality::kComplete; }

@@ -56,8 +56,7 @@ Result<bool> import_model(const fs::path& folder, bool force) {
   if (!(stream << std::flush)) return Status::internal(fmt::format("cannot write {}", to.string()));
   fmt::print("{}\n", to.string());
   for (const std::string& note : settings.notes) fmt::print(stderr, "warning: {}: {}\n", folder.string(), note);
-  if (!settings.tensors.empty() || !settings.model_file.empty() || !settings.versions.empty() ||
-      !settings.version.empty()) {
+  if (!settings.tensors.empty() || !settings.model_file.empty() || settings.versions || !settings.version.empty()) {
     fmt::print(stderr, "note: {}: keep {}: tensors, versions and names of files are read of it alone\n",
                folder.string(), settings.file);
   }

@@ -471,6 +471,7 @@ ModelsByName ControllerService::served_models() const {
   for (const auto& model : controller_.cluster().models) {
     if (model && registry_.serves(model->id)) models.emplace(model->name, model);
   }
+  name_highest_versions(models);
   return models;
 }
 

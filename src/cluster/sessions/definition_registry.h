@@ -36,8 +36,21 @@
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/model_info.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
+
+// Lets the highest of several versions of a model answer to the model's name, too.
+inline void name_highest_versions(ModelsByName& models) {
+  std::map<std::string, std::shared_ptr<const ModelInfo>> highest;
+  for (const auto& [name, model] : models) {
+    const std::string_view client = client_name(name);
+    if (name != versioned_name(client, model->version)) continue;
+    auto& best = highest[std::string(client)];
+    if (best == nullptr || parse_version(best->version) < parse_version(model->version)) best = model;
+  }
+  for (auto& [name, model] : highest) models.try_emplace(name, std::move(model));
+}
 
 // `Kind` has, as static members and types (cluster/sessions/pipeline_registry.h):
 //   Message, Definition     as they are on the wire; list(message): all of its definitions

@@ -625,7 +625,7 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   // A controller that has just begun has none yet: then they are waited for.
   if (models.empty()) return await_models("no worker has registered yet; try again");
   for (const auto& [name, entry] : catalog_.snapshot()) {
-    if (names.contains(name) || entry->role == EntryRole::kPersonal) continue;
+    if (names.contains(name) || entry->role == EntryRole::kPersonal || entry->versions != nullptr) continue;
     if (entry->role != EntryRole::kModel && entry->info != nullptr) continue;
     const auto unserved = unserved_.find(name);
     if (unserved == unserved_.end()) {
@@ -660,6 +660,7 @@ std::optional<FrontendLink::Defined<Kind>> FrontendLink::made(const typename Kin
   for (const auto& [own, model] : models_) {
     if (!model.forgotten_at) models[model.info->name] = model.info;
   }
+  name_highest_versions(models);
   const typename Kind::Spec spec = Kind::parse(definition);
   // What has changed meanwhile comes with the next message.
   if (!spec.status.ok() || !Kind::can_serve(spec, models)) return std::nullopt;

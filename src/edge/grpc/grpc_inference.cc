@@ -61,7 +61,10 @@ class GrpcInference {
     Query& query = request_.query;
     query.owner = sent_;
     query.name = message.model_name();
-    query.version = message.model_version();
+    const Result<std::string_view> asked = request_.parameters.version_or_label(message.model_version());
+    if (!asked.ok()) return call_error(asked.status());
+    query.version = *asked;
+    query.split_key = request_.parameters.split_key;
     query.arrival = calls.now();
     const TimePoint by_timeout = request_.parameters.deadline(query.arrival);
     const TimePoint by_call = deadline_of(context, query.arrival);

@@ -7,6 +7,7 @@
 #include "edge/requests/request_parameters.h"
 #include "edge/requests/server_info.h"
 #include "foundation/core/serialized_string.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
 namespace {
@@ -209,9 +210,10 @@ void encode_grpc_response(Answer& answer, bool marks_final_response, inference::
   }
 }
 
-void encode_metadata(const ModelInfo& model, inference::ModelMetadataResponse& message) {
-  message.set_name(model.name);
-  message.add_versions(model.version);
+void encode_metadata(const ModelInfo& model, const std::vector<std::shared_ptr<const ModelInfo>>& all,
+                     inference::ModelMetadataResponse& message) {
+  message.set_name(std::string(client_name(model.name)));
+  for (const auto& each : all) message.add_versions(each->version);
   message.set_platform(std::string(platform_of(model)));
   const auto encode_tensor = [&](const TensorSpec& spec, auto* tensor) {
     tensor->set_name(spec.name);
@@ -223,7 +225,7 @@ void encode_metadata(const ModelInfo& model, inference::ModelMetadataResponse& m
 }
 
 void encode_config(const ModelInfo& model, inference::ModelConfig& message) {
-  message.set_name(model.name);
+  message.set_name(std::string(client_name(model.name)));
   message.set_platform(std::string(platform_of(model)));
   message.set_backend(std::string(kServerName));
   message.set_max_batch_size(static_cast<int32_t>(max_batch_size(model)));

@@ -42,7 +42,9 @@ void encode_number(RequestId number, inference::ModelInferResponse& message);
 // REQUIRES: answer.served(). Takes its outputs.
 void encode_grpc_response(Answer& answer, bool marks_final_response, inference::ModelInferResponse& message);
 
-void encode_metadata(const ModelInfo& model, inference::ModelMetadataResponse& message);
+// `all`: its versions.
+void encode_metadata(const ModelInfo& model, const std::vector<std::shared_ptr<const ModelInfo>>& all,
+                     inference::ModelMetadataResponse& message);
 void encode_config(const ModelInfo& model, inference::ModelConfig& message);
 void encode_statistics(const ModelStatistics& statistics, inference::ModelStatistics& message);
 

@@ -223,8 +223,10 @@ void GrpcServer::State::serve_model_methods() {
   serve<ModelMetadataRequest, ModelMetadataResponse>(
       FOLIOT_ACCEPT(protocol, ModelMetadata), [this](auto& request, auto& response) {
         const auto model = parts.names.find(request.name(), request.version());
-        if (model.ok()) encode_metadata(**model, response);
-        return to_grpc(model.status());
+        if (!model.ok()) return to_grpc(model.status());
+        const auto all = parts.names.find_all(request.name());
+        if (all.ok()) encode_metadata(**model, *all, response);
+        return to_grpc(all.status());
       });
   serve<ModelConfigRequest, ModelConfigResponse>(
       FOLIOT_ACCEPT(protocol, ModelConfig), [this](auto& request, auto& response) {
@@ -239,8 +241,12 @@ void GrpcServer::State::serve_model_methods() {
           return grpc::Status::OK;
         }
         const auto model = parts.names.find(request.name(), request.version());
-        if (model.ok()) encode_statistics(parts.statistics.of(**model)->snapshot(), *response.add_model_stats());
-        return to_grpc(model.status());
+        if (!model.ok()) return to_grpc(model.status());
+        const auto all = parts.names.find_all(request.name());
+        for (const auto& each : request.version().empty() && all.ok() ? *all : std::vector{*model}) {
+          encode_statistics(parts.statistics.of(*each)->snapshot(), *response.add_model_stats());
+        }
+        return grpc::Status::OK;
       });
 }
 
@@ -251,9 +257,10 @@ void GrpcServer::State::serve_repository_methods() {
       FOLIOT_ACCEPT(protocol, RepositoryIndex),
       [this](auto& request, auto& response) {
         for (const auto& [name, entry] : parts.names.snapshot()) {
-          if (request.ready() && entry->state != ModelState::kReady) continue;
+          // Of several versions each has an entry of its own.
+          if (entry->versions != nullptr || (request.ready() && entry->state != ModelState::kReady)) continue;
           auto* model = response.add_models();
-          model->set_name(name);
+          model->set_name(std::string(client_name(name)));
           model->set_version(entry->version);
           model->set_state(std::string(to_string(entry->state)));
           model->set_reason(entry->reason);

@@ -138,9 +138,18 @@ Json tensors_json(const ModelInfo& model, const std::vector<TensorSpec>& specs) 
   return tensors;
 }
 
-Json metadata_json(const ModelInfo& model) {
-  return {{"name", model.name},
-          {"versions", Json::array({model.version})},
+using ModelInfos = std::vector<std::shared_ptr<const ModelInfo>>;
+
+Json versions_json(const ModelInfos& all) {
+  Json versions = Json::array();
+  for (const auto& model : all) versions.push_back(model->version);
+  return versions;
+}
+
+// `all`: its versions.
+Json metadata_json(const ModelInfo& model, const ModelInfos& all) {
+  return {{"name", client_name(model.name)},
+          {"versions", versions_json(all)},
           {"platform", platform_of(model)},
           {"inputs", tensors_json(model, model.inputs)},
           {"outputs", tensors_json(model, model.outputs)}};
@@ -176,12 +185,17 @@ Json config_outputs_json(const std::vector<TensorSpec>& specs) {
   return tensors;
 }
 
-Json config_json(const ModelInfo& model) {
-  Json config = {{"name", model.name},
+Json version_policy_json(const ModelInfos& all) {
+  if (all.size() == 1) return {{"latest", {{"num_versions", 1}}}};
+  return {{"specific", {{"versions", versions_json(all)}}}};
+}
+
+Json config_json(const ModelInfo& model, const ModelInfos& all) {
+  Json config = {{"name", client_name(model.name)},
                  {"platform", platform_of(model)},
                  {"backend", kServerName},
                  {"runtime", ""},
-                 {"version_policy", {{"latest", {{"num_versions", 1}}}}},
+                 {"version_policy", version_policy_json(all)},
                  {"max_batch_size", max_batch_size(model)},
                  {"input", config_inputs_json(model.inputs)},
                  {"output", config_outputs_json(model.outputs)},
@@ -401,9 +415,17 @@ bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
     }
     if (!model.ok()) return error_response(model.status());
     if (what == "ready") return ready_response(true, {{"name", name}});
-    if (what == "config") return json_response(config_json(**model));
-    if (what == "stats") return json_response(statistics_json(std::vector{parts_.statistics.of(**model)->snapshot()}));
-    return json_response(metadata_json(**model));
+    const Result<ModelInfos> all = parts_.names.find_all(name);
+    if (!all.ok()) return error_response(all.status());
+    if (what == "config") return json_response(config_json(**model, *all));
+    if (what == "stats") {
+      std::vector<ModelStatistics> statistics;
+      for (const auto& each : version.empty() ? *all : ModelInfos{*model}) {
+        statistics.push_back(parts_.statistics.of(*each)->snapshot());
+      }
+      return json_response(statistics_json(statistics));
+    }
+    return json_response(metadata_json(**model, *all));
   });
   return true;
 }
@@ -593,9 +615,12 @@ HttpResponse HttpApi::index_response(std::string_view body) const {
 std::string HttpApi::index_json(bool ready_only) const {
   Json models = Json::array();
   for (const auto& [name, entry] : parts_.names.snapshot()) {
-    if (ready_only && entry->state != ModelState::kReady) continue;
-    models.push_back(
-        {{"name", name}, {"version", entry->version}, {"state", to_string(entry->state)}, {"reason", entry->reason}});
+    // Of several versions each has an entry of its own.
+    if (entry->versions != nullptr || (ready_only && entry->state != ModelState::kReady)) continue;
+    models.push_back({{"name", client_name(name)},
+                      {"version", entry->version},
+                      {"state", to_string(entry->state)},
+                      {"reason", entry->reason}});
   }
   return models.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -61,7 +61,10 @@ std::optional<CallError> HttpInference::start(const std::string& model, const st
   Query& query = request_.query;
   query.owner = std::make_shared<Sent>(Sent{exchange_.share_body(), std::move(request_.converted)});
   query.name = model;
-  query.version = version;
+  const Result<std::string_view> asked = request_.parameters.version_or_label(version);
+  if (!asked.ok()) return call_error(asked.status());
+  query.version = *asked;
+  query.split_key = request_.parameters.split_key;
   query.arrival = exchange_.arrival();
   query.deadline = request_.parameters.deadline(query.arrival);
   query.deadline_origin = DeadlineOrigin::kTimeout;

@@ -10,6 +10,7 @@
 #include "edge/requests/json_text.h"
 #include "edge/requests/server_info.h"
 #include "foundation/core/catalog.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
 namespace {
@@ -23,9 +24,13 @@ HttpResponse text_response(std::string text) {
   return response;
 }
 
+// It is one of the versions of a name, which stands in the list itself.
+bool names_version(std::string_view name) { return client_name(name).size() < name.size(); }
+
 HttpResponse models_response(const ServedNames& names) {
   std::string json = "{\"models\":[";
   for (const auto& [name, entry] : names.snapshot()) {
+    if (names_version(name)) continue;
     if (entry->state != ModelState::kReady || entry->role == EntryRole::kPersonal) continue;
     if (json.back() != '[') json += ',';
     append_json_string(json, name);
@@ -65,7 +70,8 @@ bool is_table_health(const std::vector<std::string>& path) {
 
 Result<std::string> model_of(const TableCall& call, const ServedNames& names) {
   if (!call.model.empty()) return call.model;
-  const Catalog::Entries entries = names.snapshot();
+  Catalog::Entries entries = names.snapshot();
+  std::erase_if(entries, [](const auto& entry) { return names_version(entry.first); });
   if (entries.size() == 1) return entries.begin()->first;
   if (entries.empty()) return Status::not_found("no model is served");
   return Status::invalid_argument(

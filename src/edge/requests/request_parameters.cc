@@ -16,6 +16,8 @@ namespace {
 // Of a value that an error quotes.
 constexpr size_t kShownBytesMax = 64;
 constexpr size_t kContextBytesMax = 64;
+constexpr size_t kVersionLabelBytesMax = 64;
+constexpr size_t kSplitKeyBytesMax = 256;
 // Longer timeouts cannot be distinguished from this one.
 constexpr int64_t kTimeoutMaxMicroseconds = int64_t{365} * 24 * 3600 * 1'000'000;
 
@@ -91,12 +93,12 @@ Status read_class(std::string_view name, const ParameterValue& value, RequestPar
   return wrong_type(name, value, "'deadline' (the default), 'best_effort' or 'offline'");
 }
 
-Status read_context(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
+Status read_text(std::string_view name, const ParameterValue& value, size_t bytes_max, std::string_view& to) {
   const auto* text = std::get_if<std::string_view>(&value);
-  if (text == nullptr || text->size() > kContextBytesMax) {
-    return wrong_type(name, value, fmt::format("a text of at most {} bytes", kContextBytesMax));
+  if (text == nullptr || text->size() > bytes_max) {
+    return wrong_type(name, value, fmt::format("a text of at most {} bytes", bytes_max));
   }
-  parameters.context = *text;
+  to = *text;
   return Status();
 }
 
@@ -165,10 +167,19 @@ Status RequestParameters::check() const {
                   to_string(request_class), timeout->nanoseconds() / 1000));
 }
 
+Result<std::string_view> RequestParameters::version_or_label(std::string_view version) const {
+  if (label.empty() || version.empty()) return label.empty() ? version : label;
+  return Status::invalid_argument(
+      fmt::format("the request names version '{}', and its parameter 'label' is '{}'; leave one of them out",
+                  version.substr(0, kShownBytesMax), label));
+}
+
 Status read_request_parameter(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
   if (name == "timeout") return read_timeout(name, value, parameters);
   if (name == "class") return read_class(name, value, parameters);
-  if (name == "context") return read_context(name, value, parameters);
+  if (name == "context") return read_text(name, value, kContextBytesMax, parameters.context);
+  if (name == "label") return read_text(name, value, kVersionLabelBytesMax, parameters.label);
+  if (name == "split_key") return read_text(name, value, kSplitKeyBytesMax, parameters.split_key);
   if (name == "accuracy") return read_accuracy(name, value, parameters);
   if (name == "cost") return read_cost(name, value, parameters);
   if (name == "priority") return check_priority(name, value);

@@ -6,6 +6,8 @@
 //   timeout                      honoured: the deadline, in microseconds; 0 is none
 //   class                        honoured: "deadline" (the default), "best_effort" or "offline"
 //   context                      honoured: a text of at most 64 bytes, for which an application learns apart
+//   label                        honoured: in place of a version, a label of the model's; a text of at most 64 bytes
+//   split_key                    honoured: a text of at most 256 bytes, for which a split chooses one version always
 //   accuracy                     honoured: of a task, at least; a number in [0, 1], or its text
 //   cost                         honoured: of a task, at most, of one row, in dollars; likewise, above 0
 //   priority                     0, the default, honoured; refused else: order is by deadline
@@ -63,13 +65,17 @@ class UnknownNamesOfRequest {
 struct RequestParameters {
   std::optional<Duration> timeout;
   RequestClass request_class = RequestClass::kDeadline;
-  std::string_view context;  // shows the request
+  std::string_view context;    // shows the request
+  std::string_view label;      // likewise
+  std::string_view split_key;  // likewise
   std::optional<double> accuracy;
   std::optional<double> cost;
   UnknownNamesOfRequest unknown;
 
   // Errors: kInvalidArgument for parameters that exclude each other.
   Status check() const;
+  // What is asked for, where the protocol's own field has `version`. Errors: kInvalidArgument if both say something.
+  Result<std::string_view> version_or_label(std::string_view version) const;
 
   // Infinite without a timeout.
   TimePoint deadline(TimePoint arrival) const { return timeout ? arrival + *timeout : TimePoint::infinite_future(); }

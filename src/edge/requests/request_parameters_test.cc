@@ -107,6 +107,19 @@ TEST(RequestParametersTest, AContextIsAShortText) {
   EXPECT_EQ(read("context", int64_t{1}).code(), StatusCode::kInvalidArgument);
 }
 
+TEST(RequestParametersTest, ALabelStandsForAVersion) {
+  RequestParameters parameters;
+  EXPECT_EQ(*parameters.version_or_label("3"), "3");
+  EXPECT_TRUE(read_request_parameter("label", std::string_view("stable"), parameters).ok());
+  EXPECT_TRUE(read_request_parameter("split_key", std::string_view("a user"), parameters).ok());
+  EXPECT_EQ(*parameters.version_or_label(""), "stable");
+  EXPECT_EQ(parameters.split_key, "a user");
+  EXPECT_THAT(parameters.version_or_label("3").status().message(),
+              HasSubstr("names version '3', and its parameter 'label' is 'stable'"));
+  EXPECT_THAT(read("label", std::string_view(std::string(65, 'x'))).message(), HasSubstr("at most 64 bytes"));
+  EXPECT_THAT(read("split_key", std::string_view(std::string(257, 'x'))).message(), HasSubstr("at most 256 bytes"));
+}
+
 TEST(RequestParametersTest, ATimeoutIsAnyWholeNumber) {
   RequestParameters parameters;
   EXPECT_TRUE(read_request_parameter("timeout", uint64_t{2500}, parameters).ok());

@@ -36,6 +36,8 @@ class TomlReader {
   // "file:line" of the table, for errors of it as a whole.
   std::string where() const;
   bool has(std::string_view key) const { return table_->contains(key); }
+  bool is_table(std::string_view key) const { return has(key) && table_->get(key)->is_table(); }
+  bool is_text(std::string_view key) const { return has(key) && table_->get(key)->is_string(); }
   bool ok() const { return status_.ok(); }
 
   std::vector<std::string> keys() const;  // that the table has

@@ -112,7 +112,9 @@ void Catalog::ask_for(const CatalogEntry& entry) const {
   if (entry.models.empty() && asked_names_.insert(entry.name).second) asked_.push_back(entry.name);
   for (const std::string& model : entry.models) {
     const auto found = entries_.find(model);
-    if (found != entries_.end() && found->second->role < entry.role) ask_for(*found->second);
+    // A model's versions are models too.
+    const bool is_below = found != entries_.end() && (found->second->role < entry.role || entry.versions != nullptr);
+    if (is_below) ask_for(*found->second);
   }
 }
 

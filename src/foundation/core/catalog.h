@@ -18,6 +18,7 @@
 
 #include "foundation/base/status.h"
 #include "foundation/core/model_info.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
 
@@ -48,9 +49,12 @@ struct CatalogEntry {
   EntryRole role = EntryRole::kModel;
   // Those that it is made of; none of a model. What asks for it asks for these.
   std::vector<std::string> models{};
+  // Of a model with several versions, each of which has an entry of its own; `info` and `version` are those of the
+  // highest that is ready. Null: it is one version alone.
+  std::shared_ptr<const VersionTable> versions{};
 };
 
-// Name -> entry. In this version one version per name is served.
+// Name -> entry. A version of several has the name of versioned_name().
 //
 // Threading: any thread. Entries are immutable: readers share them with the catalog and
 // never wait for each other. A change takes a time that does not grow with the number of

@@ -83,6 +83,7 @@ std::vector<std::string> model_toml_lines(const ForeignSettings& settings, bool 
   if (const auto& said = settings.default_slo) add("default_slo", toml_duration(said->value), said->where);
   if (const auto& said = settings.batch_delay) add("batch_delay", toml_duration(said->value), said->where);
   if (const auto& said = settings.cache) add("cache", said->value ? "true" : "false", said->where);
+  if (const auto& said = settings.versions) add("versions", to_string(said->value), said->where);
   const auto& sizes = settings.batch_sizes;
   if (sizes && is_container) add("container.batch_size_max", fmt::format("{}", sizes->value.back()), sizes->where);
   if (sizes && !is_container) add("batch_sizes", fmt::format("[{}]", fmt::join(sizes->value, ", ")), sizes->where);

@@ -15,6 +15,7 @@
 #include "engine/compiler/declared_tensor.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
+#include "foundation/core/version_table.h"
 
 namespace foliot {
 
@@ -34,9 +35,9 @@ struct ForeignSettings {
   std::optional<Said<std::vector<uint32_t>>> batch_sizes;
   std::optional<Said<bool>> cache;
 
-  std::string model_file;          // in the folder of the model or its version; empty: the usual ones
-  std::vector<uint64_t> versions;  // of which the highest is served; empty: of all
-  std::string version;             // of a model that lies beside the file; empty: as without it
+  std::string model_file;  // in the folder of the model or its version; empty: the usual ones
+  std::optional<Said<VersionChoice>> versions;
+  std::string version;  // of a model that lies beside the file; empty: as without it
   std::vector<DeclaredTensor> tensors;
   std::string otherwise;           // "; ..." behind the error if there is no model that can be served; may be empty
   std::vector<std::string> notes;  // at most kForeignNotesMax, a sentence each

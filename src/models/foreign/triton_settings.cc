@@ -253,18 +253,17 @@ class Reading {
     if (!config_.has_version_policy()) return Status();
     const triton::VersionPolicy& policy = config_.version_policy();
     const int where = line(config_, &tree_, "version_policy");
-    if (policy.has_all() || policy.latest().num_versions() > 1) {
-      note(where, "version_policy asks for several versions, and only the highest is served");
-    }
-    if (!policy.has_specific()) return Status();
+    VersionChoice choice{.all = policy.has_all(), .latest = std::max(policy.latest().num_versions(), 1U)};
     for (const int64_t version : policy.specific().versions()) {
       if (version < 1) return fail(where, fmt::format("version {} of version_policy must be at least 1", version));
-      to_.versions.push_back(static_cast<uint64_t>(version));
+      choice.listed.push_back(static_cast<uint64_t>(version));
     }
-    if (to_.versions.empty()) return fail(where, "version_policy names no version; name one, or remove it");
-    if (to_.versions.size() > 1) {
-      note(where, "version_policy asks for several versions, and only the highest of them is served");
+    if (policy.has_specific() && choice.listed.empty()) {
+      return fail(where, "version_policy names no version; name one, or remove it");
     }
+    std::ranges::sort(choice.listed);
+    choice.listed.erase(std::ranges::unique(choice.listed).begin(), choice.listed.end());
+    to_.versions = {std::move(choice), at(where, "version_policy")};
     return Status();
   }
 

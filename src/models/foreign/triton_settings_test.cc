@@ -123,16 +123,18 @@ TEST(TritonSettingsTest, ATimeoutThatDoesNotRejectIsNoDeadline) {
   EXPECT_EQ(unsaid->default_slo->value, Duration::milliseconds(5)) << "REJECT is Triton's default";
 }
 
-TEST(TritonSettingsTest, VersionsThatAreNotServedAreSaid) {
-  EXPECT_THAT(parse("version_policy: { latest { num_versions: 1 } }")->notes, IsEmpty());
-  EXPECT_THAT(parse("version_policy: { all { } }")->notes, ElementsAre(HasSubstr("only the highest")));
-  EXPECT_THAT(parse("version_policy: { latest { num_versions: 2 } }")->notes,
-              ElementsAre(HasSubstr("only the highest")));
-  const auto one = parse("version_policy: { specific { versions: [ 2 ] } }");
-  EXPECT_THAT(one->versions, ElementsAre(2));
-  EXPECT_THAT(one->notes, IsEmpty());
-  EXPECT_THAT(parse("version_policy: { specific { versions: [ 1, 3 ] } }")->notes,
-              ElementsAre(HasSubstr("only the highest of them")));
+TEST(TritonSettingsTest, AVersionPolicyIsAChoiceOfVersions) {
+  const auto choice_of = [](const std::string& text) {
+    const auto settings = parse(text);
+    EXPECT_THAT(settings->notes, IsEmpty()) << text;
+    return settings->versions->value;
+  };
+  EXPECT_EQ(choice_of("version_policy: { latest { num_versions: 1 } }"), VersionChoice());
+  EXPECT_EQ(choice_of("version_policy: { latest { } }"), VersionChoice());
+  EXPECT_EQ(choice_of("version_policy: { all { } }"), VersionChoice{.all = true});
+  EXPECT_EQ(choice_of("version_policy: { latest { num_versions: 2 } }"), VersionChoice{.latest = 2});
+  EXPECT_EQ(choice_of("version_policy: { specific { versions: [ 3, 1, 3 ] } }"), (VersionChoice{.listed = {1, 3}}));
+  EXPECT_FALSE(parse("max_batch_size: 4")->versions);
   EXPECT_THAT(error_of("version_policy: { specific { } }"), HasSubstr("names no version"));
   EXPECT_THAT(error_of("version_policy: { specific { versions: 0 } }"), HasSubstr("version 0"));
 }

@@ -44,6 +44,7 @@ void apply_foreign_settings(const ForeignSettings& settings, ModelConfig& defaul
   if (settings.batch_delay) defaults.batch_delay = settings.batch_delay->value;
   if (settings.batch_sizes) defaults.compile.batch_sizes = settings.batch_sizes->value;
   if (settings.cache) defaults.cache = settings.cache->value;
+  if (settings.versions) defaults.versions.choice = settings.versions->value;
   defaults.compile.declared = settings.tensors;
 }
 
@@ -54,6 +55,7 @@ void reconcile_foreign_settings(ModelFolder& model) {
   note_if_overruled(said.default_slo, config.default_slo, "default_slo", model);
   note_if_overruled(said.batch_delay, config.batch_delay, "batch_delay", model);
   note_if_overruled(said.cache, config.cache, "cache", model);
+  note_if_overruled(said.versions, config.versions.choice, "versions", model);
   if (!model.is_container()) {
     note_if_overruled(said.batch_sizes, config.compile.batch_sizes, "batch_sizes", model);
     return;

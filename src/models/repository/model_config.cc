@@ -48,6 +48,7 @@ Status read(TomlReader reader, ModelConfig& config) {
     reader.fail("batch_delay", fmt::format("is at most {:g}s", kBatchDelayMax.to_seconds()));
   }
   reader.flag("cache", config.cache);
+  FOLIOT_RETURN_IF_ERROR(read_version_config(reader, config.versions));
   reader.ascending("batch_sizes", config.compile.batch_sizes, kCompiledBatchSizeMax);
   reader.texts("batch_dimension", config.compile.batch_dimensions);
   read_precision(reader, config.compile.precision);

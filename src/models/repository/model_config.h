@@ -10,6 +10,7 @@
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "models/repository/container_config.h"
+#include "models/repository/version_config.h"
 
 namespace foliot {
 
@@ -23,6 +24,7 @@ struct ModelConfig {
   // batch_delay = "5ms"; nullopt: "auto", the default of containers
   std::optional<Duration> batch_delay = Duration();
   bool cache = false;                        // cache = true
+  VersionConfig versions{};                  // versions, [labels], [split]
   CompileOptions compile;                    // batch_sizes, batch_dimension, precision, [buckets]
   std::optional<ContainerConfig> container;  // [container]; of models that are a model.py
 };

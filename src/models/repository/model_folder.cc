@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -24,13 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kGraphFile = "model.onnx";
 constexpr std::string_view kCodeFile = "model.py";
-
-std::optional<uint64_t> parse_version(const std::string& text) {
-  uint64_t version = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (error != std::errc() || end != text.data() + text.size() || text.front() == '0') return std::nullopt;
-  return version;
-}
 
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -78,43 +71,34 @@ Result<fs::path> find_main_file(const fs::path& folder, const std::string& graph
   return has_graph ? graph : has_code ? code : fs::path();
 }
 
-// Whether this version may be served.
-bool is_wanted(const ForeignSettings& settings, uint64_t version) {
-  return settings.versions.empty() || std::ranges::find(settings.versions, version) != settings.versions.end();
-}
-
-Status find_model(const fs::path& folder, ModelFolder& model) {
-  const std::string& graph_file = model.foreign.model_file;
-  std::map<uint64_t, fs::path> versions;
+// Of each version the file that its model is. Errors: as of find_main_file().
+using VersionFiles = std::map<uint64_t, fs::path>;
+Result<VersionFiles> find_versions(const fs::path& folder, const ForeignSettings& foreign) {
+  VersionFiles versions;
   const auto entries = list_folder(folder);
   if (!entries.ok()) return Status::invalid_argument(entries.status().message());
   for (const fs::path& entry : *entries) {
     const auto version = parse_version(entry.filename().string());
-    if (!version || !is_wanted(model.foreign, *version)) continue;
-    FOLIOT_ASSIGN_OR_RETURN(const fs::path file, find_main_file(entry, graph_file));
+    if (!version) continue;
+    FOLIOT_ASSIGN_OR_RETURN(const fs::path file, find_main_file(entry, foreign.model_file));
     if (!file.empty()) versions[*version] = file;
   }
-  FOLIOT_ASSIGN_OR_RETURN(const fs::path bare, find_main_file(folder, graph_file));
+  FOLIOT_ASSIGN_OR_RETURN(const fs::path bare, find_main_file(folder, foreign.model_file));
   if (!bare.empty() && !versions.empty()) {
     return Status::invalid_argument(fmt::format("{} and {} are two models of one name; remove one of them",
                                                 bare.string(), versions.rbegin()->second.string()));
   }
-  if (!bare.empty()) {
-    model.model = bare;
-    if (!model.foreign.version.empty()) model.version = model.foreign.version;
-  } else if (!versions.empty()) {
-    model.version = std::to_string(versions.rbegin()->first);
-    model.model = versions.rbegin()->second;
-  } else if (!model.foreign.versions.empty()) {
-    return Status::not_found(fmt::format("{}: {} asks for version {}, and there is no model of it", folder.string(),
-                                         model.foreign.file, fmt::join(model.foreign.versions, " or ")));
-  } else {
-    return Status::not_found(
-        fmt::format("{}: no {} or {} here or in a version folder such as {}/1{}", folder.string(),
-                    graph_file.empty() ? kGraphFile : graph_file, kCodeFile, folder.string(),
-                    model.foreign.otherwise.empty() ? hint_of_foreign_model(folder) : model.foreign.otherwise));
-  }
-  return Status();
+  if (!bare.empty()) versions[parse_version(foreign.version).value_or(1)] = bare;
+  if (!versions.empty()) return versions;
+  const std::string& graph_file = foreign.model_file;
+  return Status::not_found(fmt::format("{}: no {} or {} here or in a version folder such as {}/1{}", folder.string(),
+                                       graph_file.empty() ? kGraphFile : graph_file, kCodeFile, folder.string(),
+                                       foreign.otherwise.empty() ? hint_of_foreign_model(folder) : foreign.otherwise));
+}
+
+void use_version(const VersionFiles::value_type& version, ModelFolder& model) {
+  model.version = std::to_string(version.first);
+  model.model = version.second;
 }
 
 // The settings of another server's that lie in this folder of a model, if any. Errors say where they are wrong.
@@ -143,14 +127,61 @@ Status read_settings(const fs::path& settings, const ModelConfig& defaults, cons
                   settings.string(), model.model.string(), kCodeFile));
 }
 
-Status read_model(const fs::path& repository, const ModelConfig& defaults, ModelFolder& model) {
+// Which of these are served, and by which rules. Errors: kInvalidArgument if none is there that is asked for; those of
+// version_rules().
+Result<std::vector<uint64_t>> choose(const VersionFiles& files, ModelFolder& model) {
+  std::vector<uint64_t> there;
+  for (const auto& [version, file] : files) there.push_back(version);
+  const VersionConfig& config = model.config.versions;
+  std::vector<uint64_t> chosen = choose_versions(config.choice, there);
+  std::vector<uint64_t> missing;
+  std::ranges::set_difference(config.choice.listed, there, std::back_inserter(missing));
+  if (chosen.empty()) {
+    return Status::invalid_argument(fmt::format("{}: version {} is to be served, and there is a model of {}",
+                                                model.folder.string(), list_versions(missing), list_versions(there)));
+  }
+  if (!missing.empty()) {
+    model.foreign.notes.push_back(
+        fmt::format("there is no model of version {}, which is to be served: there is one of {}",
+                    list_versions(missing), list_versions(there)));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(model.rules, version_rules(config, chosen, (model.folder / "model.toml").string()));
+  return chosen;
+}
+
+// The models that `model` is, of which it has the folder and its name. Errors are the status of each.
+std::vector<ModelFolder> read_models(const fs::path& repository, const ModelConfig& defaults, ModelFolder model) {
+  const auto failed = [&model](const Status& status) {
+    model.status = status;
+    return std::vector{model};
+  };
   const fs::path settings = model.folder / "model.toml";
-  FOLIOT_RETURN_IF_ERROR(check_inside(repository, model.folder));
-  if (is_file(settings)) FOLIOT_RETURN_IF_ERROR(check_inside(repository, settings));
-  FOLIOT_RETURN_IF_ERROR(read_foreign(repository, model.folder, model));
-  const Status found = find_model(model.folder, model);
-  FOLIOT_RETURN_IF_ERROR(read_settings(settings, defaults, found, model));
-  return check_inside(repository, model.model);
+  if (Status status = check_inside(repository, model.folder); !status.ok()) return failed(status);
+  if (is_file(settings)) {
+    if (Status status = check_inside(repository, settings); !status.ok()) return failed(status);
+  }
+  if (Status status = read_foreign(repository, model.folder, model); !status.ok()) return failed(status);
+  const ModelFolder unread = model;
+  const Result<VersionFiles> files = find_versions(model.folder, model.foreign);
+  if (files.ok()) use_version(*files->rbegin(), model);
+  if (Status status = read_settings(settings, defaults, files.status(), model); !status.ok()) return failed(status);
+  const auto noted = static_cast<ptrdiff_t>(model.foreign.notes.size());
+  const Result<std::vector<uint64_t>> chosen = choose(*files, model);
+  if (!chosen.ok()) return failed(chosen.status());
+  std::vector<ModelFolder> models;
+  for (const uint64_t version : *chosen) {
+    ModelFolder& served = models.emplace_back(unread);
+    std::vector<std::string>& notes = served.foreign.notes;
+    notes.insert(notes.end(), model.foreign.notes.begin() + noted, model.foreign.notes.end());
+    use_version(*files->find(version), served);
+    served.status = read_settings(settings, defaults, Status(), served);
+    if (served.status.ok()) served.status = check_inside(repository, served.model);
+    if (model.config.versions.is_one()) continue;
+    served.rules = model.rules;
+    if (version != chosen->back()) served.foreign.notes.clear();  // they are said once
+    served.name = versioned_name(served.name, served.version);
+  }
+  return models;
 }
 
 // The one model that a repository is. A file may be a link to anywhere: the command line names it.
@@ -164,26 +195,34 @@ ModelFolder read_lone_model(const fs::path& repository, const fs::path& file, Mo
   if (owns_folder) model.status = read_foreign(folder, folder, model);
   if (model.status.ok()) model.status = read_settings(config_file_of(file), defaults, Status(), model);
   if (model.status.ok() && repository != file) model.status = check_inside(folder, file);
+  if (model.status.ok() && !model.config.versions.is_one()) {
+    model.status = Status::invalid_argument(
+        fmt::format("{} has 'versions', [labels] or [split], and {} is one version alone; remove them, or serve a "
+                    "folder of models",
+                    config_file_of(file).string(), file.string()));
+  }
   return model;
 }
 
-// The model at an entry of the repository; nothing: the entry is none, such as a file.
-std::optional<ModelFolder> read_entry(const fs::path& repository, const fs::path& entry, const ModelConfig& defaults) {
-  if (entry.filename().string().starts_with('.')) return std::nullopt;
+// The models at an entry of the repository; none if it is something else, such as a file.
+std::vector<ModelFolder> read_entry(const fs::path& repository, const fs::path& entry, const ModelConfig& defaults) {
+  if (entry.filename().string().starts_with('.')) return {};
   const Result<bool> folder = leads_to_folder(entry);
-  if (folder.ok() && (!*folder || is_other_than_model(entry))) return std::nullopt;
+  if (folder.ok() && (!*folder || is_other_than_model(entry))) return {};
   ModelFolder model{.name = entry.filename().string(), .folder = entry, .model = {}, .config = defaults, .status = {}};
-  model.status = folder.ok() ? read_model(repository, defaults, model) : folder.status();
-  return model;
+  if (folder.ok()) return read_models(repository, defaults, std::move(model));
+  model.status = folder.status();
+  return {model};
 }
 
 void mark_duplicates(std::vector<ModelFolder>& models) {
-  for (size_t i = 1; i < models.size(); ++i) {
-    if (models[i].name != models[i - 1].name) continue;
-    const Status status = Status::invalid_argument(fmt::format(
-        "{} and {} are two models of one name, '{}'; give one another name in its model.toml",
-        models[i - 1].model.parent_path().string(), models[i].model.parent_path().string(), models[i].name));
-    models[i - 1].status = models[i].status = status;
+  std::map<std::string_view, ModelFolder*> first;
+  for (ModelFolder& model : models) {
+    ModelFolder* const other = first.try_emplace(client_name(model.name), &model).first->second;
+    if (other == &model || (other->folder == model.folder && other->name != model.name)) continue;
+    model.status = other->status = Status::invalid_argument(
+        fmt::format("{} and {} are two models of one name, '{}'; give one another name in its model.toml",
+                    other->model.parent_path().string(), model.model.parent_path().string(), client_name(model.name)));
   }
 }
 
@@ -263,8 +302,7 @@ Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, con
   if (lone) models.push_back(read_lone_model(repository, *lone, defaults));
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<fs::path> entries, list_repository(repository));
   for (const fs::path& entry : entries) {
-    std::optional<ModelFolder> model = read_entry(repository, entry, defaults);
-    if (model) models.push_back(*std::move(model));
+    for (ModelFolder& model : read_entry(repository, entry, defaults)) models.push_back(std::move(model));
   }
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PipelineSpec> pipelines, scan_pipelines(repository));
   const fs::path steps = cache_folder(repository, cache) / "steps";
@@ -277,7 +315,7 @@ Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, con
   mark_duplicates(models);
   const auto matches = [&](const ModelFolder& model) {
     return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
-             return fnmatch(pattern.c_str(), model.name.c_str(), 0) == 0;
+             return fnmatch(pattern.c_str(), std::string(client_name(model.name)).c_str(), 0) == 0;
            });
   };
   std::erase_if(models, [&](const ModelFolder& model) { return !matches(model); });

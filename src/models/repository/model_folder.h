@@ -3,13 +3,16 @@
 // A repository is one model alone (foundation/config/repository_path.h), named after the file or folder that
 // the path leads to, or a folder with a folder per model, in either form:
 //   NAME/model.onnx                    version 1
-//   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served
+//   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served, unless model.toml says otherwise
 // with a model.py in place of model.onnx where it is a container (engine/container/container_process.h),
 // and optionally NAME/model.toml, and a file of another server's (models/foreign/foreign_settings.h), over which
 // model.toml goes. Folders that begin with '.' are skipped, and those with an
 // application.toml, which are applications (answer/selection/application.h), a personal.toml
 // (answer/personal/service/personal_file.h) or a task.toml (answer/tasks/task_file.h). What a model is made of
 // lies in the repository, wherever links lead.
+//
+// Where model.toml says that several versions are served, or labels them, each is a ModelFolder of its own, named by
+// versioned_name() (foundation/core/version_table.h).
 //
 // A folder with a pipeline.toml is a pipeline (answer/pipelines/pipeline_file.h). Each of its built-in
 // steps is a model, too, named PIPELINE.STAGE, whose files are made here (models/repository/step_folder.h).
@@ -33,12 +36,15 @@ struct ModelFolder {
   std::filesystem::path folder;
   std::filesystem::path model;  // the .onnx file, or model.py
   ModelConfig config;
+  VersionRules rules{};       // among the versions of its name; those of all are the same
   std::string pipeline{};     // whose step it is; empty: of none
   ForeignSettings foreign{};  // of which `config` has what model.toml does not say otherwise
   Status status;              // not ok: why this model cannot be served
 
   // It is code that runs in processes of its own, not a graph that is compiled.
   bool is_container() const;
+  // It is one of the versions of a model, of which there may be several.
+  bool is_version() const { return client_name(name).size() < name.size(); }
 };
 
 // Errors: those of find_lone_model().

@@ -109,12 +109,77 @@ TEST_F(ModelFolderTest, SettingsOfTritonChooseVersionAndFile) {
   file("b/config.pbtxt", "version_policy { specific { versions: 7 } }");
   file("c/config.pbtxt", "default_model_filename: 'net.onnx'");
   const auto models = scan();
-  ASSERT_EQ(models.size(), 3u);
+  ASSERT_EQ(models.size(), 4u);
   EXPECT_TRUE(models[0].status.ok()) << models[0].status.message();
-  EXPECT_EQ(models[0].version, "2");
-  EXPECT_EQ(models[0].model, root_ / "a/2/net.onnx");
-  EXPECT_THAT(models[1].status.message(), HasSubstr("config.pbtxt asks for version 7, and there is no model of it"));
-  EXPECT_THAT(models[2].status.message(), HasSubstr("no net.onnx"));
+  EXPECT_EQ(models[0].name, "a/1");
+  EXPECT_EQ(models[1].name, "a/2");
+  EXPECT_EQ(models[1].model, root_ / "a/2/net.onnx");
+  EXPECT_THAT(models[2].status.message(), HasSubstr("version 7 is to be served, and there is a model of 1"));
+  EXPECT_THAT(models[3].status.message(), HasSubstr("no net.onnx"));
+}
+
+TEST_F(ModelFolderTest, EachOfSeveralVersionsIsAModel) {
+  for (const char* path : {"a/1/model.onnx", "a/3/model.onnx", "a/4/model.py", "b/1/model.onnx", "b/2/model.onnx"})
+    file(path);
+  file("a/model.toml", "name = 'net'\nversions = [1, 4, 9]\n[labels]\nstable = 1\n[split]\nstable = 95\n4 = 5");
+  file("b/model.toml", "versions = 'latest'");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_EQ(models[0].name, "b");
+  EXPECT_FALSE(models[0].is_version());
+  EXPECT_EQ(models[1].name, "net/1");
+  EXPECT_EQ(models[1].model, root_ / "a/1/model.onnx");
+  EXPECT_EQ(models[2].name, "net/4");
+  EXPECT_TRUE(models[2].is_container());
+  for (const ModelFolder& model : {models[1], models[2]}) {
+    EXPECT_TRUE(model.status.ok()) << model.status.message();
+    EXPECT_TRUE(model.is_version());
+    EXPECT_EQ(model.rules, (VersionRules{.labels = {{"stable", 1}}, .split = {{4, 5}, {1, 95}}}));
+  }
+  EXPECT_TRUE(models[1].foreign.notes.empty()) << "they are said once";
+  EXPECT_THAT(models[2].foreign.notes, Contains(HasSubstr("no model of version 9")));
+}
+
+TEST_F(ModelFolderTest, ALabelOfOneVersionMakesItAVersion) {
+  file("a/1/model.onnx");
+  file("a/2/model.onnx");
+  file("a/model.toml", "[labels]\nstable = 2");
+  file("b/model.onnx");
+  file("b/model.toml", "versions = 'all'");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 2u);
+  EXPECT_EQ(models[0].name, "a/2");
+  EXPECT_EQ(models[1].name, "b/1");
+}
+
+TEST_F(ModelFolderTest, WhatIsWrongWithVersionsIsSaid) {
+  const auto message = [this](const std::string& settings) {
+    file("a/1/model.onnx");
+    file("a/3/model.onnx");
+    file("a/model.toml", settings);
+    return scan().front().status.message();
+  };
+  EXPECT_THAT(message("versions = 'all'\n[labels]\ncanary = 2"),
+              HasSubstr("model.toml: label 'canary' is version 2, which is not served; served are 1 and 3"));
+  EXPECT_THAT(message("[labels]\ncanary = 1"),
+              HasSubstr("label 'canary' is version 1, which is not served; served are 3"));
+  EXPECT_THAT(message("versions = 'all'\n[split]\n1 = 95\n3 = 4"), HasSubstr("model.toml:2: [split] adds up to 99"));
+  EXPECT_THAT(message("versions = 'all'\n[split]\nbeta = 100"), HasSubstr("[split] has 'beta', which is no label"));
+  EXPECT_THAT(message("versions = 'all'\n[labels]\n3 = 1"), HasSubstr("model.toml:3: '3' is no label"));
+  EXPECT_THAT(message("versions = [7]"), HasSubstr("version 7 is to be served, and there is a model of 1 and 3"));
+  for (const char* versions : {"'newest'", "[0]", "[1, 1]", "[]", "{oldest = 2}", "{latest = 0}", "2"}) {
+    EXPECT_THAT(message(std::string("versions = ") + versions), HasSubstr("model.toml:1: ")) << versions;
+  }
+}
+
+TEST_F(ModelFolderTest, TwoModelsOfOneNameAreBrokenWithAllTheirVersions) {
+  for (const char* path : {"a/1/model.onnx", "a/2/model.onnx", "b/1/model.onnx"}) file(path);
+  file("a/model.toml", "versions = 'all'");
+  file("b/model.toml", "name = 'a'");
+  for (const ModelFolder& model : scan()) {
+    if (model.name != "a/2")
+      EXPECT_THAT(model.status.message(), HasSubstr("two models of one name, 'a'")) << model.name;
+  }
 }
 
 TEST_F(ModelFolderTest, BrokenSettingsOfTritonBreakTheirModelAlone) {

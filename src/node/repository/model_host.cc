@@ -183,12 +183,15 @@ Status ModelHost::remove(const std::string& name, Gone gone) {
   std::lock_guard lock(mutex_);
   const auto found = served_.find(name);
   if (found == served_.end()) return Status::not_found(fmt::format("there is no model '{}'", name));
-  parts_.catalog.put({.name = name,
-                      .version = parts_.catalog.find(name)->version,
-                      .state = ModelState::kUnloading,
-                      .reason = {},
-                      .info = nullptr,
-                      .wanted = false});
+  // Several versions of it may have taken the name.
+  if (const Catalog::EntryPtr shown = parts_.catalog.find(name); shown->versions == nullptr) {
+    parts_.catalog.put({.name = name,
+                        .version = shown->version,
+                        .state = ModelState::kUnloading,
+                        .reason = {},
+                        .info = nullptr,
+                        .wanted = false});
+  }
   leave(found->second, std::move(gone));
   served_.erase(found);
   return Status();

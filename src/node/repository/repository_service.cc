@@ -20,6 +20,27 @@ constexpr int kRepositoryNice = 10;
 // longer than a second compilation would.
 constexpr uint64_t kSmallModelBytes = uint64_t{256} << 10;
 
+// To be called `count` times: then calls `done`, with the first failure.
+std::function<void(const Status&)> after_all(size_t count, std::function<void(Status)> done) {
+  struct Gathered {
+    std::mutex mutex;
+    size_t left;    // guarded by it
+    Status status;  // likewise
+    std::function<void(Status)> done;
+  };
+  const auto gathered = std::make_shared<Gathered>();
+  gathered->left = count;
+  gathered->done = std::move(done);
+  return [gathered](const Status& status) {
+    {
+      const std::lock_guard lock(gathered->mutex);
+      if (gathered->status.ok()) gathered->status = status;
+      if (--gathered->left > 0) return;
+    }
+    gathered->done(gathered->status);
+  };
+}
+
 Status shutting_down() { return Status::unavailable("the server is starting or shutting down; try again later"); }
 
 }  // namespace
@@ -30,6 +51,9 @@ Status RepositoryService::start(Catalog& catalog, PackageStore& packages, const 
   {
     std::lock_guard lock(mutex_);
     running_ = true;
+    for (const ModelFolder& folder : served) {
+      if (folder.is_version()) versioned_.emplace(client_name(folder.name));
+    }
   }
   for (uint32_t i = 0; i <= 2 * options_.compilations; ++i) {
     FOLIOT_ASSIGN_OR_RETURN(workers_.emplace_back(),
@@ -95,6 +119,17 @@ void RepositoryService::load(const std::string& name, std::function<void(Status)
 }
 
 void RepositoryService::unload(const std::string& name, std::function<void(Status)> done) {
+  const Catalog::EntryPtr found = catalog_ == nullptr ? nullptr : catalog_->find(name);
+  if (found != nullptr && found->versions != nullptr) {
+    const auto gathered = after_all(found->models.size(), std::move(done));
+    for (const std::string& version : found->models) {
+      // One that could not be served has nothing to unload.
+      enqueue({.kind = Job::Kind::kUnload, .name = version, .done = [gathered](const Status& status) {
+                 gathered(status.code() == StatusCode::kNotFound ? Status() : status);
+               }});
+    }
+    return;
+  }
   enqueue({.kind = Job::Kind::kUnload, .name = name, .done = std::move(done)});
 }
 
@@ -229,6 +264,7 @@ void RepositoryService::carry_out(Job job) {
   if (job.kind == Job::Kind::kUnload) return unload_now(std::move(job));
   if (job.kind == Job::Kind::kMend) return mend_now(job);
   if (job.kind == Job::Kind::kComplete) return complete_now(job);
+  if (!job.folder && !take_folder(job)) return;
   Loaded loaded = load_now(job);
   if (loaded.incomplete) {
     const std::lock_guard lock(mutex_);
@@ -238,22 +274,72 @@ void RepositoryService::carry_out(Job job) {
   job.done(loaded.status);
 }
 
-Result<ModelFolder> RepositoryService::find_folder(const std::string& name) const {
-  FOLIOT_ASSIGN_OR_RETURN(const auto folders,
+// The model of this name, or its versions.
+Result<std::vector<ModelFolder>> RepositoryService::find_folders(const std::string& name) const {
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<ModelFolder> folders,
                           scan_repository(options_.folder, options_.defaults, options_.models, options_.cache));
   const auto found = std::ranges::find(folders, name, &ModelFolder::name);
-  if (found != folders.end()) return *found;
+  if (found != folders.end()) return std::vector{*found};
+  std::erase_if(folders, [&](const ModelFolder& folder) { return client_name(folder.name) != name; });
+  if (!folders.empty()) return folders;
   return Status::not_found(fmt::format("there is no model '{}' in {}", name, options_.folder.string()));
 }
 
-RepositoryService::Loaded RepositoryService::load_now(const Job& job) {
+// Looks for the model that is to be loaded. False: the job is done, or its versions are loaded in its place.
+bool RepositoryService::take_folder(Job& job) {
   constexpr size_t kNameBytesMax = 255;
+  Result<std::vector<ModelFolder>> folders =
+      job.name.size() <= kNameBytesMax
+          ? find_folders(job.name)
+          : Status::invalid_argument(
+                fmt::format("a model's name of {} bytes; at most {} are allowed", job.name.size(), kNameBytesMax));
+  if (!folders.ok()) return job.done(folders.status()), false;
+  if (folders->front().name != job.name) return load_versions(job.name, *folders, std::move(job.done)), false;
+  job.folder = std::move(folders->front());
+  const std::lock_guard lock(mutex_);
+  if (!versioned_.contains(job.name)) return true;
+  job.done = [this, name = job.name, done = std::move(job.done)](const Status& status) {
+    if (status.ok()) unload_others(name, {name});
+    done(status);
+  };
+  return true;
+}
+
+void RepositoryService::load_versions(const std::string& name, const std::vector<ModelFolder>& folders,
+                                      std::function<void(Status)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    versioned_.insert(name);
+  }
+  std::set<std::string> kept;
+  for (const ModelFolder& folder : folders) kept.insert(folder.name);
+  const auto is_ok = [](const ModelFolder& folder) { return folder.status.ok(); };
+  if (std::ranges::all_of(folders, is_ok)) options_.on_rules(name, folders.front().rules);
+  const auto gathered =
+      after_all(folders.size(), [this, name, kept = std::move(kept), done = std::move(done)](const Status& status) {
+        if (status.ok()) unload_others(name, kept);
+        done(status);
+      });
+  for (const ModelFolder& folder : folders) load_folder(folder, gathered);
+}
+
+// What has been served under this name and is not any more, as before another choice of versions.
+void RepositoryService::unload_others(const std::string& name, const std::set<std::string>& kept) {
+  std::set<std::string> others;
+  for (const auto& [other, entry] : catalog_->snapshot()) {
+    if (client_name(other) == name && entry->role == EntryRole::kModel && !kept.contains(other)) others.insert(other);
+  }
+  for (const std::string& other : others) {
+    enqueue({.kind = Job::Kind::kUnload, .name = other, .done = [this, name, other](const Status& status) {
+               // It was never served; its entry only said why. The name itself is that of the versions.
+               if (status.code() == StatusCode::kNotFound && other != name) catalog_->remove(other);
+             }});
+  }
+}
+
+RepositoryService::Loaded RepositoryService::load_now(const Job& job) {
   const std::string& name = job.name;
-  if (name.size() > kNameBytesMax)
-    return {Status::invalid_argument(
-        fmt::format("a model's name of {} bytes; at most {} are allowed", name.size(), kNameBytesMax))};
-  const Result<ModelFolder> folder = job.folder ? *job.folder : find_folder(name);
-  if (!folder.ok()) return {folder.status()};
+  const ModelFolder* const folder = &*job.folder;
   const Catalog::EntryPtr found = catalog_->find(name);
   const bool served = found != nullptr && found->state == ModelState::kReady;
   // An earlier version goes on until this one is ready, or failed.
@@ -380,7 +466,8 @@ void RepositoryService::mend_now(const Job& job) {
 void RepositoryService::unloaded(const std::string& name) {
   const Catalog::EntryPtr found = catalog_->find(name);
   if (found == nullptr || found->state != ModelState::kUnloading) return;
-  if (find_folder(name).ok()) {
+  const auto folders = find_folders(name);
+  if (folders.ok() && folders->front().name == name) {
     catalog_->put({.name = name,
                    .version = found->version,
                    .state = ModelState::kUnavailable,
@@ -403,21 +490,34 @@ void RepositoryService::watch() {
     // A repository that cannot be read now has lost no models.
     if (const auto folders = scan_repository(options_.folder, options_.defaults, options_.models, options_.cache);
         folders.ok()) {
-      heed(watch_->look(*folders));
+      heed(watch_->look(*folders), *folders);
     }
   }
 }
 
-void RepositoryService::heed(const RepositoryWatch::Changes& changes) {
-  for (const std::string& name : changes.load) {
-    load(name, [this, name](const Status& status) {
+// The versions of a model change together, so that none leaves before what takes its place is there.
+void RepositoryService::heed(const RepositoryWatch::Changes& changes, const std::vector<ModelFolder>& folders) {
+  std::set<std::string_view> present;
+  for (const ModelFolder& folder : folders) present.insert(client_name(folder.name));
+  std::map<std::string, std::string> loads;  // by the name that clients call, one of the changes
+  std::vector<std::string> unloads;
+  for (const std::string& name : changes.load) loads.try_emplace(std::string(client_name(name)), name);
+  for (const std::string& name : changes.unload) {
+    if (present.contains(client_name(name))) {
+      loads.try_emplace(std::string(client_name(name)), name);
+    } else {
+      unloads.push_back(name);
+    }
+  }
+  for (const auto& [name, change] : loads) {
+    load(name, [this, name = name, change = change](const Status& status) {
       if (status.ok()) return;
       options_.on_failure(fmt::format("model '{}' was not loaded: {}", name, status.message()));
       std::lock_guard lock(mutex_);
-      if (status.code() == StatusCode::kUnavailable) failed_.insert(name);
+      if (status.code() == StatusCode::kUnavailable) failed_.insert(change);
     });
   }
-  for (const std::string& name : changes.unload) {
+  for (const std::string& name : unloads) {
     unload(name, [this, name](const Status& status) {
       if (status.ok()) return;
       // It was never served; its entry only said why.

@@ -46,6 +46,9 @@ struct RepositoryOptions {
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};
   // Called with each of Program::notes of what is taken into service, from any thread.
   std::function<void(const std::string&)> on_note = [](const std::string&) {};
+  // Called with the rules among the versions of a model that are to be loaded, from any thread.
+  std::function<void(const std::string& name, const VersionRules& rules)> on_rules = [](const std::string&,
+                                                                                        const VersionRules&) {};
 };
 
 // Threading: load() and unload() from any thread; the rest belongs to the owner.
@@ -70,7 +73,8 @@ class RepositoryService : public ModelRepository {
   };
   void load_all(const std::vector<ModelFolder>& models, LoadWatch watch);
 
-  // At most kJobsMax wait; one more is refused as kUnavailable.
+  // At most kJobsMax wait; one more is refused as kUnavailable. Of a model with several versions: all of them; what is
+  // served of its name and is not there any more then leaves, if each could be loaded.
   void load(const std::string& name, std::function<void(Status)> done) override;
   void unload(const std::string& name, std::function<void(Status)> done) override;
   // As load(), of a model that lies elsewhere.
@@ -107,6 +111,10 @@ class RepositoryService : public ModelRepository {
   uint32_t* count_of(Job::Kind kind);
   void sweep();
   void carry_out(Job job);
+  bool take_folder(Job& job);
+  void load_versions(const std::string& name, const std::vector<ModelFolder>& folders,
+                     std::function<void(Status)> done);
+  void unload_others(const std::string& name, const std::set<std::string>& kept);
   Loaded load_now(const Job& job);
   Loaded load_found(const ModelFolder& folder, bool served, const CompileWatch& watch);
   Status load_whole(const ModelFolder& folder, const CompileWatch& watch);
@@ -120,9 +128,9 @@ class RepositoryService : public ModelRepository {
   void mend(const std::string& name);
   void mend_now(const Job& job);
   void unloaded(const std::string& name);
-  Result<ModelFolder> find_folder(const std::string& name) const;
+  Result<std::vector<ModelFolder>> find_folders(const std::string& name) const;
   void watch();
-  void heed(const RepositoryWatch::Changes& changes);
+  void heed(const RepositoryWatch::Changes& changes, const std::vector<ModelFolder>& folders);
   bool is_running();
 
   const RepositoryOptions options_;
@@ -141,11 +149,12 @@ class RepositoryService : public ModelRepository {
   CompileOrder order_;
   std::map<std::string, Known> known_;  // of order_
   LoadWatch load_watch_;
-  std::set<std::string> busy_;    // models with a change under way
-  uint32_t loading_ = 0;          // of these
-  uint32_t completing_ = 0;       // of these
-  bool sweep_due_ = false;        // a model that leaves may go further
-  std::set<std::string> failed_;  // changes that the watch saw and that are to be tried again
+  std::set<std::string> busy_;       // models with a change under way
+  uint32_t loading_ = 0;             // of these
+  uint32_t completing_ = 0;          // of these
+  bool sweep_due_ = false;           // a model that leaves may go further
+  std::set<std::string> versioned_;  // names of models that have had several versions
+  std::set<std::string> failed_;     // changes that the watch saw and that are to be tried again
   bool running_ = false;
   std::vector<Thread> workers_;  // all but one of them may be compiling
   Thread watcher_;

@@ -18,9 +18,11 @@
 #include "foundation/core/catalog.h"
 #include "foundation/platform/clock.h"
 #include "foundation/platform/thread.h"
+#include "node/files/definition_files.h"
 #include "node/server/application_folder.h"
 #include "node/server/inference_stack.h"
 #include "node/server/job_metrics.h"
+#include "node/server/label_folder.h"
 #include "node/server/personal_repository.h"
 #include "node/server/shared_personal.h"
 
@@ -134,6 +136,7 @@ class FrontendServer::Parts {
   LinkLoop loop_;
   InferenceStack inference_;
   std::unique_ptr<ApplicationFolder> applications_;  // null: there are none
+  std::unique_ptr<LabelFolder> labels_;              // likewise
   std::unique_ptr<FileWatch> definition_watch_;      // null: nothing is watched
   std::unique_ptr<FileWatch> watch_;
   Thread thread_;
@@ -163,10 +166,16 @@ Status FrontendServer::Parts::serve_applications(const FrontendServerOptions& op
       ApplicationFolder::Reports{options.on_failure, options.on_failure,
                                  [&log](const std::string& line) { log.write(Severity::kInfo, line); }});
   // It knows the files as they are read by start().
+  labels_ = std::make_unique<LabelFolder>(options.applications, inference_.versions());
   if (options.watch_interval) {
-    definition_watch_ = std::make_unique<FileWatch>(std::vector<WatchedFiles>{applications_->definitions()});
+    definition_watch_ = std::make_unique<FileWatch>(std::vector<WatchedFiles>{
+        applications_->definitions(),
+        definition_files(
+            options.applications, "model.toml", [this] { return labels_->read(); }, options.on_failure)});
   }
   FOLIOT_RETURN_IF_ERROR(applications_->start());
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::string> notes, labels_->read());
+  for (const std::string& note : notes) options.on_failure(note);
   return definition_watch_ == nullptr ? Status() : definition_watch_->start(*options.watch_interval);
 }
 

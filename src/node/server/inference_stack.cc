@@ -11,10 +11,11 @@ constexpr int kTimerNice = -15;
 
 }  // namespace
 
-InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
+InferenceStack::InferenceStack(const FrontendOptions& options, Catalog& catalog, LabelledRequestSink& requests,
                                ModelRepository& repository, const std::function<TimePoint()>& now,
                                PersonalService* personal, JobService* jobs)
-    : names_(catalog, options.strict_readiness),
+    : versions_(catalog),
+      names_(catalog, options.strict_readiness),
       service_({.rows_max = options.requests_in_flight_max,
                 .bytes_max = options.bodies_bytes_max,
                 .tensors = options.tensors},
@@ -22,7 +23,7 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
       cached_(options.prediction_cache_bytes, service_, names_, statistics_, now),
       selected_({.seed = static_cast<uint64_t>((now() - TimePoint()).nanoseconds()),
                  .inputs_bytes_max = options.bodies_bytes_max},
-                cached_, names_, statistics_, now),
+                versioned_, names_, statistics_, now),
       frontend_(make_frontend(
           options, {.inference = selected_,
                     .names = names_,

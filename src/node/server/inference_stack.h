@@ -23,6 +23,8 @@
 #include "answer/selection/application.h"
 #include "answer/selection/selected_inference.h"
 #include "answer/selection/selection_metrics.h"
+#include "answer/versions/served_versions.h"
+#include "answer/versions/versioned_inference.h"
 #include "edge/frontend/frontend.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
@@ -38,7 +40,7 @@ class InferenceStack : private MetricsSource {
  public:
   // `now` is the clock of the controller's loop, callable from any thread. All references
   // outlive the stack, as do `personal` and `jobs`; null: there are none.
-  InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
+  InferenceStack(const FrontendOptions& options, Catalog& catalog, LabelledRequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now,
                  PersonalService* personal = nullptr, JobService* jobs = nullptr);
 
@@ -46,6 +48,7 @@ class InferenceStack : private MetricsSource {
   Status start();
   Frontend& frontend() { return *frontend_; }
   SelectedInference& applications() { return selected_; }
+  ServedVersions& versions() { return versions_; }
   // What answers all calls, for parts of the server that make calls themselves.
   Inference& inference() { return selected_; }
   RequestOrigin& origin() { return service_; }
@@ -59,12 +62,14 @@ class InferenceStack : private MetricsSource {
  private:
   std::string text() const override { return metrics_.text(frontend_->tenants()); }
 
+  ServedVersions versions_;
   ServedNames names_;
   CallStatistics statistics_;
   Metrics metrics_{statistics_};
   InferenceService service_;
   CachedInference cached_;
   CacheMetrics cache_metrics_{cached_};
+  VersionedInference versioned_{cached_, names_};
   SelectedInference selected_;
   SelectionMetrics selection_metrics_{selected_};
   std::unique_ptr<Frontend> frontend_;

@@ -93,7 +93,10 @@ class Server::Parts {
                      options.watch_interval,
                      options.compilations,
                      options.on_failure,
-                     options.on_note}),
+                     options.on_note,
+                     [this](const std::string& name, const VersionRules& rules) {
+                       inference_->versions().set_rules(name, rules);
+                     }}),
         inbox_(options.frontend.requests_in_flight_max, options.worker.devices.size()),
         personal_({.threads = options.personal_threads,
                    .seed = static_cast<uint64_t>((monotonic_now() - TimePoint()).nanoseconds()),
@@ -215,6 +218,9 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
                                    StartupReporter& reporter, const std::function<bool()>& cancelled) {
   startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
   ModelStartup& models = *startup_;
+  for (const ModelFolder& folder : folders) {
+    if (folder.is_version()) inference_->versions().set_rules(std::string(client_name(folder.name)), folder.rules);
+  }
   models.find(folders);
   applications_ = std::make_unique<ApplicationFolder>(
       ApplicationFolder::Options{options_.repository,

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <iterator>
 #include <mutex>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "answer/personal/service/personal_file.h"
@@ -47,6 +49,13 @@ constexpr uint64_t kStagingBytesMin = uint64_t{64} << 20;
 constexpr uint64_t kStagingBytesUncompiled = uint64_t{1} << 30;
 
 Status stopped_while_starting() { return Status::unavailable("stopped while starting"); }
+
+std::string unheeded_rules(std::string_view name) {
+  return fmt::format(
+      "model '{}': [labels] and [split] are not heeded by workers; put the model.toml in the folder of each front "
+      "end's --applications, too",
+      name);
+}
 
 std::string device_fingerprint(uint32_t threads) {
   const auto device = make_cpu_device({.threads = threads});
@@ -138,7 +147,11 @@ WorkerServer::Parts::Parts(const WorkerServerOptions& options, Logger& log)
                    .watch_interval = options.watch_interval,
                    .compilations = options.compilations,
                    .on_failure = [&log](const std::string& line) { log.write(Severity::kWarning, line); },
-                   .on_note = [&log](const std::string& line) { log.write(Severity::kWarning, "note: " + line); }}) {}
+                   .on_note = [&log](const std::string& line) { log.write(Severity::kWarning, "note: " + line); },
+                   .on_rules =
+                       [&log](const std::string& name, const VersionRules& rules) {
+                         if (rules != VersionRules()) log.write(Severity::kWarning, "note: " + unheeded_rules(name));
+                       }}) {}
 
 WorkerServer::Parts::~Parts() {
   repository_.stop();
@@ -205,6 +218,11 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
   if (folders_.empty() && !options_.models.empty()) {
     return Status::invalid_argument(fmt::format("no model in {} matches --models {}", options_.repository.string(),
                                                 fmt::join(options_.models, " ")));
+  }
+  std::set<std::string_view> ruled;
+  for (const ModelFolder& folder : folders_) {
+    const std::string_view name = client_name(folder.name);
+    if (folder.rules != VersionRules() && ruled.insert(name).second) reporter.on_note(unheeded_rules(name));
   }
   FOLIOT_RETURN_IF_ERROR(check_containers(folders_, options_.container_command, options_.containers, reporter));
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(options_.repository));
