@@ -177,8 +177,8 @@ TEST_F(ModelFolderTest, TwoModelsOfOneNameAreBrokenWithAllTheirVersions) {
   file("a/model.toml", "versions = 'all'");
   file("b/model.toml", "name = 'a'");
   for (const ModelFolder& model : scan()) {
-    if (model.name != "a/2")
-      EXPECT_THAT(model.status.message(), HasSubstr("two models of one name, 'a'")) << model.name;
+    if (model.name == "a/2") continue;
+    EXPECT_THAT(model.status.message(), HasSubstr("two models of one name, 'a'")) << model.name;
   }
 }
 
