@@ -10,6 +10,8 @@
 #pragma GCC diagnostic pop
 #include <google/protobuf/unknown_field_set.h>
 
+#include <fstream>
+
 #include "engine/compiler/test_model.h"
 #include "foundation/base/check.h"
 
