@@ -17,6 +17,7 @@
 #include "app/commands/container_command.h"
 #include "app/commands/container_launch_command.h"
 #include "app/commands/controller_command.h"
+#include "app/commands/demo_command.h"
 #include "app/commands/devices_command.h"
 #include "app/commands/exit_code.h"
 #include "app/commands/experiment_command.h"
@@ -79,9 +80,9 @@ int main(int argc, char** argv) {
       app.get_subcommands({}).back()->group(group);
     }
   };
-  add("Serve",
-      {foliot::add_serve_command, foliot::add_init_command, foliot::add_import_command, foliot::add_models_command,
-       foliot::add_container_command, foliot::add_keys_command, foliot::add_devices_command});
+  add("Serve", {foliot::add_serve_command, foliot::add_demo_command, foliot::add_init_command,
+                foliot::add_import_command, foliot::add_models_command, foliot::add_container_command,
+                foliot::add_keys_command, foliot::add_devices_command});
   add("Serve with several machines",
       {foliot::add_controller_command, foliot::add_worker_command, foliot::add_frontend_command});
   add("Ask", {foliot::add_infer_command, foliot::add_run_command, foliot::add_jobs_command, foliot::add_top_command});
@@ -104,9 +105,10 @@ int main(int argc, char** argv) {
   }
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);
-    if (arguments.front() == "help") {  // of the command behind it
+    if (arguments.front() == "help") {  // of the command behind it, if there is one of this name
       arguments.erase(arguments.begin());
-      arguments.emplace_back("--help");
+      const auto is_meant = [&](const CLI::App* command) { return command->get_name() == arguments.front(); };
+      if (arguments.empty() || !app.get_subcommands(is_meant).empty()) arguments.emplace_back("--help");
     }
     arguments = foliot::expand_config_file(app, std::move(arguments));
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them

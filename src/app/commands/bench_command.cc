@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "app/commands/exit_code.h"
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "app/commands/progress_bar.h"
@@ -255,8 +256,7 @@ Status write_json(const LoadReport& report, const std::string& path) {
   return Status();
 }
 
-Status run(const BenchFlags& flags) {
-  FOLIOT_ASSIGN_OR_RETURN(const BenchOptions options, understand(flags));
+Status run(const BenchOptions& options, const std::string& json) {
   const HeldSignals signals;
   LoadHooks hooks;
   hooks.should_stop = [&signals] { return signals.take(); };
@@ -269,8 +269,8 @@ Status run(const BenchFlags& flags) {
   const Result<LoadReport> report = run_bench(options, hooks);
   bar.clear();
   if (!report.ok()) return report.status();
-  if (flags.json != "-") fmt::print("{}", report->to_text());
-  return flags.json.empty() ? Status() : write_json(*report, flags.json);
+  if (json != "-") fmt::print("{}", report->to_text());
+  return json.empty() ? Status() : write_json(*report, json);
 }
 
 void add_target_flags(CLI::App& command, BenchFlags& flags) {
@@ -360,9 +360,11 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_target_flags(command, *flags);
   add_run_flags(command, *flags);
   command.callback([flags, &exit_code] {
-    const Status status = run(*flags);
+    const Result<BenchOptions> options = understand(*flags);
+    const Status status = options.ok() ? run(*options, flags->json) : options.status();
     if (!status.ok()) fmt::print(stderr, "foliot bench: {}\n", status.message());
-    exit_code = status.ok() ? 0 : 1;
+    const bool is_usage = !options.ok() && flags->workload.empty();  // else it may be the file
+    exit_code = status.ok() ? 0 : is_usage ? kExitUsage : kExitFailed;
   });
 }
 

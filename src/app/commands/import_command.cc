@@ -65,6 +65,11 @@ Result<bool> import_model(const fs::path& folder, bool force) {
 
 // Of a model's folder or a repository. Returns the exit code.
 Result<int> import_all(const ImportFlags& flags) {
+  std::error_code error;
+  if (!fs::is_directory(flags.folder, error)) {
+    return Status::not_found(fmt::format("{} is no folder; give a model's folder, or a folder with a folder per model",
+                                         flags.folder.string()));
+  }
   FOLIOT_ASSIGN_OR_RETURN(const bool is_model, import_model(flags.folder, flags.force));
   if (is_model) return 0;
   bool found = false;

@@ -99,11 +99,15 @@ Result<int> list(const Flags& flags) {
                         device->kind() + " " + device->fingerprint(), {});
   CompileProcess compiler(confined_compile_command(), {.memory_bytes = total_memory_bytes()});
   ModelCheck check(packages, compiler, threads);
-  size_t width = 4;
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(flags.repository));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<TaskSpec> tasks, scan_tasks(flags.repository));
+  if (models.empty() && personal.empty() && tasks.empty()) {
+    return Status::not_found(fmt::format("there is no model in '{0}'; put one there, such as {0}/NAME/model.onnx",
+                                         flags.repository.string()));
+  }
+  size_t width = 4;
   for (const ModelFolder& model : models) width = std::max(width, model.name.size());
   for (const PersonalSpec& model : personal) width = std::max(width, model.name.size());
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<TaskSpec> tasks, scan_tasks(flags.repository));
   for (const TaskSpec& task : tasks) width = std::max(width, task.name.size());
   fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", "NAME", width, "VERSION", "STATE", "SLO", "BATCH SIZES",
              "FILE");

@@ -67,7 +67,7 @@ int serve(const ServeFlags& flags) {
   options.frontend.log_levels = log_levels(flags.log);
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
   Result<DevicePlaces> places = device_places(flags.devices);
-  if (!places.ok()) return fail(places.status());
+  if (!places.ok()) return fail(places.status(), kExitUsage);
   options.worker.devices = std::move(places).value();
   options.worker.contexts =
       contexts(flags.devices, options.scheduler, options.worker.devices, !options.jobs.folder.empty());

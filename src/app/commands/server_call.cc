@@ -34,17 +34,22 @@ Result<std::string> ask_server(const ServerPlace& place, ServerCall call) {
     FOLIOT_ASSIGN_OR_RETURN(std::string header, key_header(place.key_file));
     call.headers.push_back(std::move(header));
   }
-  FOLIOT_ASSIGN_OR_RETURN(HttpAnswer answer, http_call({.method = call.method,
-                                                        .url = base + call.path,
-                                                        .headers = std::move(call.headers),
-                                                        .body = std::move(call.body),
-                                                        .timeout = kAnswerTimeout,
-                                                        .answer_bytes_max = kAnswerBytesMax}));
-  if (answer.code >= 200 && answer.code < 300) return std::move(answer.body);
-  const auto json = nlohmann::json::parse(answer.body, nullptr, false);
+  Result<HttpAnswer> answer = http_call({.method = call.method,
+                                         .url = base + call.path,
+                                         .headers = std::move(call.headers),
+                                         .body = std::move(call.body),
+                                         .timeout = kAnswerTimeout,
+                                         .answer_bytes_max = kAnswerBytesMax});
+  if (!answer.ok()) {
+    return Status::unavailable(
+        fmt::format("{}; start a server there with `foliot serve`, or give the address of one with --url HOST:PORT",
+                    answer.status().message()));
+  }
+  if (answer->code >= 200 && answer->code < 300) return std::move(answer->body);
+  const auto json = nlohmann::json::parse(answer->body, nullptr, false);
   const bool has_error = json.is_object() && json.contains("error") && json["error"].is_string();
-  return Status::unavailable(fmt::format("the server answered {}: {}", answer.code,
-                                         has_error ? json["error"].get<std::string>() : answer.body.substr(0, 300)));
+  return Status::unavailable(fmt::format("the server answered {}: {}", answer->code,
+                                         has_error ? json["error"].get<std::string>() : answer->body.substr(0, 300)));
 }
 
 }  // namespace foliot

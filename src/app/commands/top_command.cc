@@ -209,7 +209,7 @@ void add_top_command(CLI::App& app, int& exit_code) {
       "  foliot top --once controller:8102\n"
       "  foliot top --once --json | jq .models");
   auto flags = std::make_shared<TopFlags>();
-  command->add_option("url", flags->server.url, "metrics port of the server, HOST:PORT")->capture_default_str();
+  command->add_option("url,--url", flags->server.url, "metrics port of the server, HOST:PORT")->capture_default_str();
   command->add_option("--key-file", flags->server.key_file, "file with the API key")->type_name("FILE");
   command->add_flag("--once", flags->once, "show it once");
   command->add_flag("--json", flags->json, "print the feed's answers, one in each line");

@@ -1,6 +1,7 @@
 #include "app/commands/usage_error.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "app/commands/completion.h"
+#include "app/commands/help_formatter.h"
 
 namespace foliot {
 namespace {
@@ -60,6 +62,30 @@ std::string unexpected(const CLI::App& command, const std::string& typed) {
                      meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
+// Of "NAME: ...", where NAME has a set of values and another was given. Empty: it is something else.
+std::string unknown_choice(const CLI::App& command, const std::string& text) {
+  const std::string name = text.substr(0, text.find(':'));
+  const CLI::Option* const option = command.get_option_no_throw(name);
+  if (option == nullptr || option->results().empty()) return {};
+  const std::vector<std::string> choices = choices_of(*option);
+  const std::string& typed = option->results().back();
+  if (choices.empty() || std::ranges::find(choices, typed) != choices.end()) return {};
+  std::vector<Candidate> names;
+  for (const std::string& choice : choices) names.push_back({choice, {}});
+  const std::string meant = nearest(typed, names);
+  return fmt::format("{}: '{}' is none of {}{}", name, typed, fmt::join(choices, ", "),
+                     meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+}
+
+// Of "Could not convert: NAME = VALUE", as CLI11 has it.
+std::string unreadable_number(const std::string& text) {
+  const size_t begin = text.find(": "), equals = text.find(" = ");
+  if (begin == std::string::npos || equals == std::string::npos) return text;
+  const std::string name = text.substr(begin + 2, equals - begin - 2);
+  return fmt::format("{}: '{}' is no number that it can have{}", name, text.substr(equals + 3),
+                     name.ends_with("-port") ? "; give a port from 0 to 65535" : "");
+}
+
 std::string what_is_wrong(const CLI::App& command, const CLI::ParseError& error) {
   const std::vector<std::string> extras = command.remaining();
   if (!extras.empty()) return unexpected(command, extras.front());
@@ -67,6 +93,8 @@ std::string what_is_wrong(const CLI::App& command, const CLI::ParseError& error)
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && text.ends_with(" missing")) {
     return text.substr(0, text.find(':')) + " has no value";
   }
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return unreadable_number(text);
+  if (const std::string choice = unknown_choice(command, text); !choice.empty()) return choice;
   return text == "A subcommand is required" ? "a command is missing" : text;
 }
 

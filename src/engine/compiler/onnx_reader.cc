@@ -712,7 +712,7 @@ void list_locations(const onnx::GraphProto& graph, std::set<std::string>* locati
 Result<std::vector<std::byte>> read_onnx_file(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
-    return Status::not_found(fmt::format("{} does not exist", path.string()));
+    return Status::not_found(fmt::format("{} does not exist; check the path", path.string()));
   }
   const uint64_t size = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);

@@ -38,7 +38,8 @@ TEST_F(PriceFileTest, AKindMayHaveALimitOfDevices) {
 TEST_F(PriceFileTest, ErrorsNameFileLineAndKind) {
   EXPECT_THAT(read("cpu = 0.17\ncuda = -1\n").status().message(), testing::HasSubstr("foliot_prices.toml:2: 'cuda'"));
   EXPECT_THAT(read("cpu = 'much'\n").status().message(), testing::HasSubstr("foliot_prices.toml:1: 'cpu'"));
-  EXPECT_EQ(read_price_file("/nowhere/prices.toml").status().message(), "/nowhere/prices.toml: no such file");
+  EXPECT_EQ(read_price_file("/nowhere/prices.toml").status().message(),
+            "/nowhere/prices.toml: no such file; check the path");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace foliot {
 Result<toml::table> read_toml_file(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) {
-    return Status::invalid_argument(fmt::format("{}: no such file", file.string()));
+    return Status::invalid_argument(fmt::format("{}: no such file; check the path", file.string()));
   }
   if (std::filesystem::is_directory(file, error)) {
     return Status::invalid_argument(fmt::format("{}: a folder, not a file", file.string()));

@@ -130,7 +130,7 @@ TEST(TomlReaderTest, TheFirstErrorStays) {
 }
 
 TEST(TomlFileTest, NamesAnAbsentFile) {
-  EXPECT_EQ(read_toml_file("no/such.toml").status().message(), "no/such.toml: no such file");
+  EXPECT_EQ(read_toml_file("no/such.toml").status().message(), "no/such.toml: no such file; check the path");
   EXPECT_EQ(read_toml_file("/").status().message(), "/: a folder, not a file");
 }
 

@@ -83,6 +83,15 @@ std::string OnnxWriter::reals(const std::vector<double>& values) {
   return tensor->name();
 }
 
+std::string OnnxWriter::weights(const std::vector<float>& values, const Shape& shape) {
+  onnx::TensorProto* tensor = model_->proto.mutable_graph()->add_initializer();
+  tensor->set_name(fresh_name());
+  tensor->set_data_type(onnx::TensorProto::FLOAT);
+  for (const int64_t extent : shape) tensor->add_dims(extent);
+  tensor->mutable_raw_data()->assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return tensor->name();
+}
+
 void OnnxWriter::node(const std::string& type, const std::vector<std::string>& inputs,
                       const std::vector<std::string>& outputs, const Attributes& attributes) {
   onnx::NodeProto* node = model_->proto.mutable_graph()->add_node();

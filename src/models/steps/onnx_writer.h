@@ -30,6 +30,7 @@ class OnnxWriter {
   std::string integers(const std::vector<int64_t>& values);
   std::string words(const std::vector<int32_t>& values);  // int32
   std::string reals(const std::vector<double>& values);   // float32
+  std::string weights(const std::vector<float>& values, const Shape& shape);
   std::string value(const std::string& type, const std::vector<std::string>& inputs, const Attributes& attributes = {});
   // A node with these outputs. Of ONNX's own domain or of foliot's ("foliot.DecodeJpeg"), as value().
   void node(const std::string& type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,

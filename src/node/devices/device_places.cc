@@ -13,6 +13,11 @@ namespace {
 // Of so many cores none is left to all else, and each is a lane (docs/decisions/0110, 0240).
 constexpr size_t kAllCores = 2;
 
+// Of --devices gpu: the message says where a GPU is asked for.
+constexpr std::string_view kNoGpu =
+    " (compiled models run on the CPU; a container has a GPU by `gpus = [0]` in its model.toml, and `foliot devices` "
+    "lists them)";
+
 // The node of all of them; nullopt: of several, or the machine has but one.
 std::optional<uint32_t> node_of(const CoreSet& cores, const Topology& topology) {
   if (!topology.has_nodes()) return std::nullopt;
@@ -72,7 +77,11 @@ Result<DevicePlaces> parse_device_places(const std::string& sets, const Topology
     const std::string_view set = rest.substr(0, end);
     Result<CoreSet> cores = parse_core_set(set);
     const Status status = cores.ok() ? check_set(*cores, places, topology) : cores.status();
-    if (!status.ok()) return status.with_context(fmt::format("--devices: device {} ('{}')", places.size(), set));
+    if (!status.ok()) {
+      const bool is_gpu = set.starts_with("gpu") || set.starts_with("cuda");
+      return status.with_context(
+          fmt::format("--devices: device {} ('{}'){}", places.size(), set, is_gpu ? kNoGpu : ""));
+    }
     places.push_back(pinned(std::move(cores).value(), topology));
     if (places.size() > kDevicesPerProcessMax) {
       return Status::invalid_argument(fmt::format("--devices: more than {} devices", kDevicesPerProcessMax));
