@@ -308,7 +308,7 @@ def test_inference_with_an_unknown_model(server, model):
     assert status in (400, 404) and error
 
 
-@pytest.mark.parametrize("method, path", [("GET", "/"), ("GET", "/v3"), ("DELETE", "/v2/models/good"),
+@pytest.mark.parametrize("method, path", [("POST", "/"), ("GET", "/v3"), ("DELETE", "/v2/models/good"),
                                           ("GET", "/v2/models/good/infer"), ("PUT", "/v2"),
                                           ("POST", "/v2/health/live")])
 def test_a_wrong_path_or_method(server, method, path):

@@ -4,8 +4,6 @@ a long EXEC, a model of an application, a stage of a pipeline."""
 import contextlib
 import http.client
 import json
-import os
-import signal
 import sys
 import time
 import urllib.request
@@ -16,9 +14,9 @@ from onnx import TensorProto, helper
 
 from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
+from foliot_tools.server import frozen
 from foliot_tools.waiting import await_output, eventually, standstills
 from test_containers import is_gone, replicas
-from test_standstill import stop
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "256MiB", "threads": 1}
 # What a busy machine may add beside its standstills, which are measured. A call that waits for what hangs used to end a
@@ -201,10 +199,7 @@ def test_a_part_of_a_cluster_that_stands_still(tmp_path, who):
 
         for seconds in DEADLINES:
             eventually(is_served, otherwise=frontend.output)
-            stop(part.process)
-            try:
+            with frozen(part.process):
                 check_ends_in_time(frontend.http, "double", GOOD, seconds)
-            finally:
-                os.kill(part.process.pid, signal.SIGCONT)
         eventually(is_served, otherwise=frontend.output)
         eventually(lambda: discarded_of(frontend.metrics_port) > 0, otherwise=frontend.output)

@@ -10,6 +10,7 @@ import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 
 from foliot_tools import onnx_models
+from foliot_tools.server import frozen
 from foliot_tools.waiting import eventually
 
 IN_FLIGHT_MAX = 1024
@@ -49,7 +50,7 @@ def test_what_can_wait_is_evicted(server, flood):
     flooded, urgent = queue.Queue(), queue.Queue()
     with contextlib.ExitStack() as clients:
         flooding = [clients.enter_context(connect(server)) for _ in range(CONNECTIONS)]
-        with server.frozen():  # it would answer some while the clients still write the others
+        with frozen(server.process):  # it would answer some while the clients still write the others
             for client in flooding:
                 ask(client, FLOOD // CONNECTIONS, flooded, **flood)
         rest = [flooded.get(timeout=180)]

@@ -5,8 +5,10 @@ import http.client
 import json
 import time
 
+from foliot_tools.server import frozen
 
 BODY = {"inputs": [{"name": "pixels", "shape": [1, 64], "datatype": "FP32", "data": [0.5] * 64}]}
+
 
 def send(connection, timeout_seconds):
     body = BODY | {"parameters": {"timeout": int(timeout_seconds * 1e6)}}
@@ -22,7 +24,7 @@ def test_what_came_while_it_was_stopped_has_waited(small_server):
     known, new = (http.client.HTTPConnection(small_server.http, timeout=30) for _ in range(2))
     send(known, 0)
     assert answer(known)[0] == 200
-    with small_server.frozen():
+    with frozen(small_server.process):
         send(known, 0.1)
         send(new, 0.1)
         patient = http.client.HTTPConnection(small_server.http, timeout=30)

@@ -138,3 +138,10 @@ def test_an_environment_that_cannot_be_heeded_ends_the_start(tmp_path, environme
     (tmp_path / "models").mkdir()
     code, said = started_as_mlserver(tmp_path, {"MLSERVER_MODEL_URI": str(tmp_path / "models"), **environment})
     assert code and words in said, said
+
+
+@pytest.mark.parametrize("columns", [["a"], ["a", "b", "c"], ["a", "a"], [], "ab", None])
+def test_columns_are_as_many_names_as_values(pair, columns):
+    body = {"dataframe_split": {"columns": columns, "data": [[[1, 2, 3, 4], [0, 1, 0, 1]]]}}
+    status, error = ask(pair, "/invocations", body)
+    assert status == 400, error

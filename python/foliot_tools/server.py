@@ -44,6 +44,18 @@ class ServerFailed(Exception):
         self.output = output
 
 
+@contextlib.contextmanager
+def frozen(process):
+    """All threads of a server, or of a part of a cluster, stand still within the block; what is sent waits in sockets."""
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+            eventually(lambda task=task: (task / "stat").read_text().rpartition(")")[2].split()[0] == "T")
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+
+
 class Server:
     """One `foliot serve` on free loopback ports, stopped when the block ends.
 
@@ -127,17 +139,6 @@ class Server:
 
     def alive(self):
         return self.process.poll() is None
-
-    @contextlib.contextmanager
-    def frozen(self):
-        """All its threads stand still within the block; what is sent to it meanwhile waits in sockets."""
-        os.kill(self.process.pid, signal.SIGSTOP)
-        try:
-            for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-                eventually(lambda task=task: (task / "stat").read_text().rpartition(")")[2].split()[0] == "T")
-            yield
-        finally:
-            os.kill(self.process.pid, signal.SIGCONT)
 
     def memory_bytes(self):
         """Resident memory of the server now."""

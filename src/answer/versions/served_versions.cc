@@ -29,7 +29,7 @@ void ServedVersions::on_change(const std::string& name, const Catalog::EntryPtr&
     if (entry != nullptr) {
       if (model == models_.end()) model = models_.try_emplace(std::string(client)).first;
       model->second.versions.insert(*number);
-      if (entry->state == ModelState::kReady) model->second.is_lone = false;
+      if (entry->state == ModelState::kReady && !model->second.is_one) model->second.is_lone = false;
     } else if (model != models_.end() && model->second.versions.erase(*number) > 0 && model->second.versions.empty()) {
       model->second.has_rules = false;
     }
@@ -42,6 +42,7 @@ void ServedVersions::on_change(const std::string& name, const Catalog::EntryPtr&
 void ServedVersions::set_rules(const std::string& name, VersionRules rules) {
   const std::lock_guard lock(mutex_);
   Model& model = models_[name];
+  model.is_one = false;
   if (model.has_rules && model.rules == rules) return model.next.reset();
   if (std::exchange(model.has_rules, true)) {
     model.next = std::move(rules);
@@ -49,6 +50,11 @@ void ServedVersions::set_rules(const std::string& name, VersionRules rules) {
     model.rules = std::move(rules);
   }
   update(name, model);
+}
+
+void ServedVersions::set_one(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (const auto model = models_.find(name); model != models_.end()) model->second.is_one = true;
 }
 
 bool ServedVersions::is_ready(const std::string& name, uint64_t version) const {

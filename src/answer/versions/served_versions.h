@@ -36,6 +36,9 @@ class ServedVersions {
 
   // Of a model, whether it has versions by now or not.
   void set_rules(const std::string& name, VersionRules rules);
+  // One version alone is to have the name from now on, until set_rules(): others that still become ready do not take
+  // it.
+  void set_one(const std::string& name);
 
  private:
   struct Model {
@@ -43,6 +46,7 @@ class ServedVersions {
     VersionRules rules{};
     std::optional<VersionRules> next{};
     bool has_rules = false;
+    bool is_one = false;   // set_one()
     bool is_lone = false;  // one version alone has taken the name, later than any of these became ready
     std::shared_ptr<std::atomic<uint64_t>> split_count = std::make_shared<std::atomic<uint64_t>>(0);
   };

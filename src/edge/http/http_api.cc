@@ -564,7 +564,8 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
 
   parts_.unknown_names.note(request->parameters.unknown);
 
-  const std::string name = table ? request->model->name : model;
+  // Its rows were read for the highest version; which one answers is for the call to choose.
+  const std::string name(table ? client_name(request->model->name) : model);
   std::optional<TableForm> form;
   if (table) form = table->form;
   auto inference = std::make_unique<HttpInference>(parts_.inference, exchange, std::move(request).value(), form);

@@ -209,7 +209,12 @@ Status read_split(std::string_view member, element value, TableRows& table) {
   if (value["data"].get(data) != simdjson::SUCCESS) {
     return wrong_form(member, value, R"(an object such as {"columns": ["a", "b"], "data": [[1, 2], [3, 4]]})");
   }
-  if (value["columns"].get(columns) != simdjson::SUCCESS) return read_rows(data, table);
+  element given;
+  if (value["columns"].get(given) == simdjson::NO_SUCH_FIELD) return read_rows(data, table);
+  if (given.get(columns) != simdjson::SUCCESS) {
+    return Status::invalid_argument(
+        fmt::format("'columns' of '{}' is {}; it must be a list of names", member, shown_cell(given)));
+  }
   std::vector<std::string_view> names;
   for (element each : columns) {
     std::string_view name;
@@ -217,13 +222,20 @@ Status read_split(std::string_view member, element value, TableRows& table) {
       return Status::invalid_argument(
           fmt::format("'columns' of '{}' has {}; names must be strings", member, shown_cell(each)));
     }
+    if (std::ranges::find(names, name) != names.end()) {
+      return Status::invalid_argument(fmt::format("'columns' of '{}' has {} twice", member, shown_cell(name)));
+    }
     names.push_back(name);
   }
-  if (table.takes_in_order(names)) return read_rows(data, table);
+  const bool in_order = table.takes_in_order(names);
   for (element row : data) {
     array values;
     if (row.get(values) != simdjson::SUCCESS || values.size() != names.size()) {
       return table.error(fmt::format("of 'data' must be a list of {} values, as 'columns' has", names.size()));
+    }
+    if (in_order) {
+      FOLIOT_RETURN_IF_ERROR(table.add_row(row));
+      continue;
     }
     TableRows::Cells cells = table.no_cells();
     size_t i = 0;

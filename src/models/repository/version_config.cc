@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -10,7 +11,7 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kVersionMax = 1'000'000'000;
+constexpr uint32_t kVersionMax = std::numeric_limits<uint32_t>::max();  // such as seconds since 1970
 constexpr size_t kVersionLabelBytesMax = 64;
 
 Status read_choice(TomlReader& reader, VersionChoice& to) {

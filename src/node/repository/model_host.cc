@@ -184,7 +184,7 @@ Status ModelHost::remove(const std::string& name, Gone gone) {
   const auto found = served_.find(name);
   if (found == served_.end()) return Status::not_found(fmt::format("there is no model '{}'", name));
   // Several versions of it may have taken the name.
-  if (const Catalog::EntryPtr shown = parts_.catalog.find(name); shown->versions == nullptr) {
+  if (const Catalog::EntryPtr shown = parts_.catalog.find(name); shown != nullptr && shown->versions == nullptr) {
     parts_.catalog.put({.name = name,
                         .version = shown->version,
                         .state = ModelState::kUnloading,

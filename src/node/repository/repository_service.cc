@@ -52,7 +52,7 @@ Status RepositoryService::start(Catalog& catalog, PackageStore& packages, const 
     std::lock_guard lock(mutex_);
     running_ = true;
     for (const ModelFolder& folder : served) {
-      if (folder.is_version()) versioned_.emplace(client_name(folder.name));
+      if (folder.is_version()) versioned_[std::string(client_name(folder.name))];
     }
   }
   for (uint32_t i = 0; i <= 2 * options_.compilations; ++i) {
@@ -107,6 +107,11 @@ void RepositoryService::stop() {
     host->set_on_damage({});
     host->abandon();
   }
+}
+
+bool RepositoryService::is_to_be_unloaded(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(jobs_, [&](const Job& job) { return job.kind == Job::Kind::kUnload && job.name == name; });
 }
 
 bool RepositoryService::is_running() {
@@ -296,10 +301,16 @@ bool RepositoryService::take_folder(Job& job) {
   if (!folders.ok()) return job.done(folders.status()), false;
   if (folders->front().name != job.name) return load_versions(job.name, *folders, std::move(job.done)), false;
   job.folder = std::move(folders->front());
-  const std::lock_guard lock(mutex_);
-  if (!versioned_.contains(job.name)) return true;
-  job.done = [this, name = job.name, done = std::move(job.done)](const Status& status) {
-    if (status.ok()) unload_others(name, {name});
+  uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto versions = versioned_.find(job.name);
+    if (versions == versioned_.end()) return true;
+    number = ++versions->second.asked;
+  }
+  if (job.folder->status.ok()) options_.on_one_version(job.name);
+  job.done = [this, number, name = job.name, done = std::move(job.done)](const Status& status) {
+    versions_loaded(name, number, {name}, status);
     done(status);
   };
   return true;
@@ -307,20 +318,39 @@ bool RepositoryService::take_folder(Job& job) {
 
 void RepositoryService::load_versions(const std::string& name, const std::vector<ModelFolder>& folders,
                                       std::function<void(Status)> done) {
+  uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    versioned_.insert(name);
+    number = ++versioned_[name].asked;
   }
   std::set<std::string> kept;
   for (const ModelFolder& folder : folders) kept.insert(folder.name);
   const auto is_ok = [](const ModelFolder& folder) { return folder.status.ok(); };
   if (std::ranges::all_of(folders, is_ok)) options_.on_rules(name, folders.front().rules);
-  const auto gathered =
-      after_all(folders.size(), [this, name, kept = std::move(kept), done = std::move(done)](const Status& status) {
-        if (status.ok()) unload_others(name, kept);
+  const auto gathered = after_all(
+      folders.size(), [this, number, name, kept = std::move(kept), done = std::move(done)](const Status& status) {
+        versions_loaded(name, number, kept, status);
         done(status);
       });
   for (const ModelFolder& folder : folders) load_folder(folder, gathered);
+}
+
+// An older load that ends later unloads nothing that the newest wants; and while a newer one is under way, that one
+// will.
+void RepositoryService::versions_loaded(const std::string& name, uint64_t number, const std::set<std::string>& kept,
+                                        const Status& status) {
+  std::set<std::string> served;
+  {
+    const std::lock_guard lock(mutex_);
+    Versions& versions = versioned_[name];
+    if (status.ok() && number > versions.settled) {
+      versions.settled = number;
+      versions.served = kept;
+    }
+    if (versions.settled != versions.asked) return;
+    served = versions.served;
+  }
+  unload_others(name, served);
 }
 
 // What has been served under this name and is not any more, as before another choice of versions.
@@ -407,8 +437,12 @@ Status RepositoryService::serve(const ModelFolder& folder, const Package& packag
 // left to what asks for it.
 void RepositoryService::complete_now(const Job& job) {
   if (signature_of(*job.folder) != job.signature) return;
-  const Status status = load_whole(*job.folder, {.progress = {}, .cancelled = [this] { return !is_running(); }});
-  if (status.ok() || !is_running()) return;
+  const auto given_up = [&] { return !is_running() || is_to_be_unloaded(job.name); };
+  const Result<Package> package =
+      packages_->get(job.folder->model, job.folder->config.compile, {.progress = {}, .cancelled = given_up});
+  if (given_up()) return;
+  const Status status = package.ok() ? serve(*job.folder, *package) : package.status();
+  if (status.ok() || given_up()) return;
   const std::string why = fmt::format("served with its smallest batch size alone: {}", status.message());
   options_.on_failure(fmt::format("model '{}' is {}", job.name, why));
   const Catalog::EntryPtr found = catalog_->find(job.name);

@@ -49,6 +49,8 @@ struct RepositoryOptions {
   // Called with the rules among the versions of a model that are to be loaded, from any thread.
   std::function<void(const std::string& name, const VersionRules& rules)> on_rules = [](const std::string&,
                                                                                         const VersionRules&) {};
+  // Likewise, where a model that has had several versions is to have one alone.
+  std::function<void(const std::string& name)> on_one_version = [](const std::string&) {};
 };
 
 // Threading: load() and unload() from any thread; the rest belongs to the owner.
@@ -92,6 +94,12 @@ class RepositoryService : public ModelRepository {
     std::string signature{};  // of the folder, in the second step
     Progress progress{};
   };
+  // The loads of a model that has had several versions: several may be under way, and the newest decides.
+  struct Versions {
+    uint64_t asked = 0;              // loads so far; their numbers count from 1
+    uint64_t settled = 0;            // the newest that succeeded
+    std::set<std::string> served{};  // by that one
+  };
   // What is known of a model that waits in order_.
   struct Known {
     ModelFolder folder;
@@ -114,6 +122,8 @@ class RepositoryService : public ModelRepository {
   bool take_folder(Job& job);
   void load_versions(const std::string& name, const std::vector<ModelFolder>& folders,
                      std::function<void(Status)> done);
+  void versions_loaded(const std::string& name, uint64_t number, const std::set<std::string>& kept,
+                       const Status& status);
   void unload_others(const std::string& name, const std::set<std::string>& kept);
   Loaded load_now(const Job& job);
   Loaded load_found(const ModelFolder& folder, bool served, const CompileWatch& watch);
@@ -132,6 +142,7 @@ class RepositoryService : public ModelRepository {
   void watch();
   void heed(const RepositoryWatch::Changes& changes, const std::vector<ModelFolder>& folders);
   bool is_running();
+  bool is_to_be_unloaded(const std::string& name);
 
   const RepositoryOptions options_;
   Catalog* catalog_ = nullptr;
@@ -149,12 +160,12 @@ class RepositoryService : public ModelRepository {
   CompileOrder order_;
   std::map<std::string, Known> known_;  // of order_
   LoadWatch load_watch_;
-  std::set<std::string> busy_;       // models with a change under way
-  uint32_t loading_ = 0;             // of these
-  uint32_t completing_ = 0;          // of these
-  bool sweep_due_ = false;           // a model that leaves may go further
-  std::set<std::string> versioned_;  // names of models that have had several versions
-  std::set<std::string> failed_;     // changes that the watch saw and that are to be tried again
+  std::set<std::string> busy_;                 // models with a change under way
+  uint32_t loading_ = 0;                       // of these
+  uint32_t completing_ = 0;                    // of these
+  bool sweep_due_ = false;                     // a model that leaves may go further
+  std::map<std::string, Versions> versioned_;  // by names of models that have had several versions
+  std::set<std::string> failed_;               // changes that the watch saw and that are to be tried again
   bool running_ = false;
   std::vector<Thread> workers_;  // all but one of them may be compiling
   Thread watcher_;

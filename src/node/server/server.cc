@@ -96,7 +96,8 @@ class Server::Parts {
                      options.on_note,
                      [this](const std::string& name, const VersionRules& rules) {
                        inference_->versions().set_rules(name, rules);
-                     }}),
+                     },
+                     [this](const std::string& name) { inference_->versions().set_one(name); }}),
         inbox_(options.frontend.requests_in_flight_max, options.worker.devices.size()),
         personal_({.threads = options.personal_threads,
                    .seed = static_cast<uint64_t>((monotonic_now() - TimePoint()).nanoseconds()),
