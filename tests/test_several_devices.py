@@ -147,5 +147,5 @@ def test_cores_outside_the_affinity_are_forbidden(models, tmp_path):
     result = subprocess.run(["taskset", "-c", str(first), foliot_binary(), "serve", models, "--cache",
                              tmp_path / "cache", "--devices", f"{first};{second}"],
                             capture_output=True, text=True, timeout=60)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert f"core {second} is forbidden by the affinity (taskset) of this process; usable are cores {first}" in result.stderr
