@@ -60,7 +60,7 @@ def test_many_rows_are_those_of_v2(pair):
 def test_health_and_names(pair):
     assert ask(pair, "/v1/models") == (200, {"models": ["pair"]})
     assert ask(pair, "/v1/models/pair") == (200, {"name": "pair", "ready": True})
-    assert ask(pair, "/v1/models/nobody")[0] == 404
+    assert ask(pair, "/v1/models/unknown_model")[0] == 404
     assert ask(pair, "/") == (200, {"status": "alive"})
     assert ask(pair, "/ping")[0] == ask(pair, "/health")[0] == ask(pair, "/version")[0] == 200
 

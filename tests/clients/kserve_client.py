@@ -73,7 +73,7 @@ def v1_health(server):
     """REST, v1: health of server and model"""
     assert over_v1(server, lambda client, url: client.is_server_live(url)) is True
     assert over_v1(server, lambda client, url: client.is_model_ready(url, "pair")) is True
-    checks.expect_refusal(lambda: over_v1(server, lambda client, url: client.is_model_ready(url, "nobody")), "nobody")
+    checks.expect_refusal(lambda: over_v1(server, lambda client, url: client.is_model_ready(url, "unknown_model")), "unknown_model")
 
 
 def v1_predictions(server):

@@ -34,10 +34,9 @@ class ServedVersions {
   ServedVersions(const ServedVersions&) = delete;
   ServedVersions& operator=(const ServedVersions&) = delete;
 
-  // Of a model, whether it has versions by now or not.
+  // Sets the rules of a model, which may have no versions yet.
   void set_rules(const std::string& name, VersionRules rules);
-  // One version alone is to have the name from now on, until set_rules(): others that still become ready do not take
-  // it.
+  // From now on, until set_rules(), one version alone has the name; others that still become ready do not take it.
   void set_one(const std::string& name);
 
  private:

@@ -16,7 +16,7 @@
 
 namespace foliot {
 
-// What a flag says otherwise wins.
+// The settings that the environment may set. A flag that sets one of them wins.
 struct MlserverTargets {
   std::filesystem::path& repository;
   std::string& model_name;

@@ -25,7 +25,7 @@ struct TableCall {
 };
 // nullopt: the path is none to predict for a table. Parts between slashes.
 std::optional<TableCall> table_call_of(const std::vector<std::string>& path);
-// Whether it asks only if the server is there, which needs no key.
+// True of a path that asks only if the server is there, which needs no key.
 bool is_table_health(const std::vector<std::string>& path);
 
 // The name of the model that is called. Errors: kInvalidArgument if it has none, and the server several models;

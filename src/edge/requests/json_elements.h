@@ -17,8 +17,8 @@
 
 namespace foliot {
 
-// The same JSON with the numbers in quotes that JSON has none for, such as NaN: Triton and its clients write them all
-// the same. Empty if there are none.
+// quote_not_finite() puts numbers that JSON lacks, such as NaN, into quotes: Triton and its clients write them bare.
+// The result is empty if there are none.
 std::string quote_not_finite(std::string_view json);
 
 // Appends elements in their order. Lists of one depth must have one length, and hold either lists or elements: rows
@@ -31,7 +31,7 @@ class JsonElements {
   // An element or a list of them, of the same shape as those before. False: it is ragged, or holds what refused() says;
   // nothing may be added then.
   bool add(simdjson::dom::element value);
-  // Of the values that were added; empty of elements.
+  // The shape of the values that were added; it is empty for a single element.
   Shape shape() const;
 
   bool is_ragged() const { return is_ragged_; }

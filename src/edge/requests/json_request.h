@@ -29,7 +29,7 @@ struct JsonRequest {
   std::vector<bool> output_is_binary;  // of query.outputs, in their order
   bool binary_by_default = false;      // of the outputs, when none is named
   std::vector<std::string> converted;  // what was numbers in the JSON
-  // Of a table: the model for which it was read, and which its names show.
+  // The model for which a table was read, and whose inputs its columns name; null for other requests.
   std::shared_ptr<const ModelInfo> model;
 };
 
@@ -49,7 +49,7 @@ class JsonRequestDecoder {
   // kInvalidArgument saying where; kUnimplemented for what Foliot does not have
   // (shared memory, classification).
   Result<JsonRequest> decode(std::string& body, std::optional<size_t> json_bytes);
-  // The same of a table, with "parameters" as a request of v2 has them.
+  // decode_table() reads a table in the same way; its "parameters" are those of a request of v2.
   Result<JsonRequest> decode_table(std::string& body, TableForm form, std::shared_ptr<const ModelInfo> model);
 
  private:

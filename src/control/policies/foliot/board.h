@@ -59,9 +59,9 @@ class Board {
   std::optional<ArrivalPeriod::Prediction> next_arrival(ModelId id, TimePoint now) const {
     return periods_[id.value()].next(now);
   }
-  // Whether the model asks for less of its devices' time than its weighted share.
+  // True if the model asks for less of its devices' time than its weighted share.
   bool modest(ModelId model) const { return shares_.modest(model); }
-  // Whether it asks for half of that at most, and memory holds it.
+  // True if the model asks for half of its share at most, and memory holds it.
   bool keeps_share(ModelId model) const { return shares_.keeps_share(model); }
   // ModelInfo's.
   const std::optional<Duration>& batch_delay(ModelId id) const { return batch_delays_[id.value()]; }
