@@ -28,7 +28,7 @@ Status demo(DemoOptions options) {
   server.compile_command = confined_compile_command();
   server.container_command = container_launch_command();
   FOLIOT_ASSIGN_OR_RETURN(server.worker.devices, device_places({}));
-  server.worker.contexts = contexts({}, server.scheduler, server.worker.devices, false);
+  server.worker.contexts = contexts({}, server.scheduler, server.worker.devices);
   return run_demo(options);
 }
 

@@ -226,12 +226,13 @@ uint32_t default_threads() {
   return places.ok() ? threads_max(*places) : std::max(1u, usable_processors() - 1);
 }
 
-uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places, bool has_jobs) {
+uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places) {
   if (flags.contexts) return *flags.contexts;
-  if (scheduler == "foliot" && has_jobs) return 2;
-  if (scheduler != "overlap") return 1;
   uint32_t lanes = 1;
   for (const DevicePlace& place : places) lanes = std::max(lanes, place.lanes);
+  // An unfinished batch beside other EXECs, where no other lane serves them meanwhile.
+  if (scheduler == "foliot") return lanes == 1 ? 2 : 1;
+  if (scheduler != "overlap") return 1;
   return lanes == 1 ? 1 : std::min(2 * lanes, kOverlapContextsMax);
 }
 
@@ -257,7 +258,9 @@ void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& d
       ->excludes(sets);
   app.add_option("--contexts", devices.contexts,
                  "unfinished batches that a device holds, for policies that run batches in parts")
-      ->default_str("1; of serve with --jobs 2; with the scheduler overlap, 2 for each lane, up to 8")
+      ->default_str(
+          "2 where devices have one lane, or serve has --jobs; else 1; with the scheduler overlap, 2 for each "
+          "lane, up to 8")
       ->check(CLI::Range(1u, kContextsMax));
   add_bytes_flag(app, "page-cache", options.page_cache_bytes,
                  "memory for weights, of all devices; may be smaller than all models",

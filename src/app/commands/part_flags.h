@@ -81,8 +81,8 @@ Status set_tasks(const TaskFlags& flags, TaskOptions& options, std::string& scal
 // Of one EXEC in `foliot serve` without flags, so that packages are compiled alike.
 uint32_t default_threads();
 
-// How many the devices get with this policy; `has_jobs`: of a server that keeps jobs.
-uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places, bool has_jobs);
+// How many the devices get with this policy.
+uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places);
 
 }  // namespace foliot
 

@@ -69,8 +69,7 @@ int serve(const ServeFlags& flags) {
   Result<DevicePlaces> places = device_places(flags.devices);
   if (!places.ok()) return fail(places.status(), kExitUsage);
   options.worker.devices = std::move(places).value();
-  options.worker.contexts =
-      contexts(flags.devices, options.scheduler, options.worker.devices, !options.jobs.folder.empty());
+  options.worker.contexts = contexts(flags.devices, options.scheduler, options.worker.devices);
   if (const Status status = set_tasks(flags.tasks, options.controller.tasks, options.task_scaling); !status.ok()) {
     return fail(status);
   }

@@ -31,7 +31,8 @@ Result<ModelProfile> read_package_profile(const std::string& path) {
                       .weights_bytes = program.weights_bytes,
                       .load = program.seed_load,
                       .batch_sizes = program.batch_sizes,
-                      .exec = program.buckets.front().seed_exec};
+                      .exec = program.buckets.front().seed_exec,
+                      .operator_ends = program.operator_ends};
 }
 
 // Where the cluster's protocols run, too.

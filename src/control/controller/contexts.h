@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "foundation/base/time.h"
 #include "foundation/core/action.h"
 
 namespace foliot {
@@ -36,8 +37,10 @@ class Contexts {
 
   // REQUIRES: it may begin, or goes on with the unfinished() batch.
   void sent(const Action& infer);
-  // An INFER is over. Returns whether its batch goes on.
-  bool over(const Action& infer, bool done);
+  // An INFER is over, and its EXEC took so long. Returns whether its batch goes on.
+  bool over(const Action& infer, bool done, Duration exec);
+  // How long the EXECs of the batch took that was last in the context, the part of a batch as well as the whole of one.
+  Duration took(ContextIndex context) const { return contexts_[context].took; }
   // REQUIRES: an unfinished() batch.
   void abandon(ContextIndex context);
 
@@ -45,7 +48,8 @@ class Contexts {
   struct Context {
     bool held = false;
     uint32_t outstanding = 0;  // INFERs
-    Action last;               // held: of the batch
+    Duration took;
+    Action last;  // held: of the batch
   };
   std::vector<Context> contexts_;
 };

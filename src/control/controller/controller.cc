@@ -758,13 +758,10 @@ Duration Controller::measure_output(const Action& action, const Outcome& outcome
 
 bool Controller::exec_over(const Action& action, const Outcome& outcome) {
   DeviceModel& device = cluster_.devices[action.device.value()];
-  const bool unfinished = device.contexts().over(action, outcome.done());
+  const bool unfinished = device.contexts().over(action, outcome.done(), outcome.duration);
   device.infer_over(action.id, action.model, outcome.end, unfinished, std::min(outcome.output_end, turn_now_));
   // One that failed on some rows has computed others alone.
-  if (outcome.done() && outcome.failed_rows.none()) {
-    record_exec(action, outcome);
-    if (tasks_ != nullptr && !action.in_group) tasks_->on_exec(action, outcome.duration, turn_now_);
-  }
+  if (outcome.done() && outcome.failed_rows.none()) record_exec(action, outcome);
   return unfinished;
 }
 
@@ -772,17 +769,21 @@ void Controller::record_exec(const Action& action, const Outcome& outcome) {
   if (!cluster_.device(action.device).set_aside(action.model)) {
     cluster_.load_back_off.on_success(action.device, action.model);
   }
+  const uint32_t lane_count = cluster_.device(action.device).lane_count();
+  Duration took = outcome.duration;
   if (action.in_group) {
     if (failure_detector_) failure_detector_->on_exec(action.device, action.expected, outcome.duration, outcome.end);
-    return;
+    // On one lane parts of a batch run alone: together they are an EXEC of it.
+    if (!action.range.ends() || lane_count > 1) return;
+    took = cluster_.device(action.device).contexts().took(action.context);
   }
   const uint32_t size = cluster_.batch_index(action.device, action.model, action.batch_size);
-  const uint32_t lane_count = cluster_.device(action.device).lane_count();
   const uint32_t width = width_index(action.lanes.count, lane_count);
-  cluster_.durations().record_exec({action.device, action.model, action.bucket, size, width}, outcome.duration);
+  cluster_.durations().record_exec({action.device, action.model, action.bucket, size, width}, took);
   // The part of the device that it took, for so long.
-  fair_share_.on_exec(action, outcome.duration * action.lanes.count / lane_count);
-  if (!failure_detector_) return;
+  fair_share_.on_exec(action, took * action.lanes.count / lane_count);
+  if (tasks_ != nullptr) tasks_->on_exec(action, took, turn_now_);
+  if (!failure_detector_ || action.in_group) return;
   const Duration on_all_lanes = cluster_.runnable(action.device, action.model)->seed_exec[action.bucket.value()][size];
   const Duration seed = on_all_lanes * lane_count / action.lanes.count;
   failure_detector_->on_exec(action.device, seed, outcome.duration, outcome.end);

@@ -158,7 +158,8 @@ Runnable make_runnable(const ModelProfile& profile, std::string kind, uint64_t p
           .batch_sizes = profile.batch_sizes,
           .pages = static_cast<uint32_t>((profile.weights_bytes + page_bytes - 1) / page_bytes),
           .seed_load = profile.load,
-          .seed_exec = {profile.exec}};
+          .seed_exec = {profile.exec},
+          .operator_ends = profile.operator_ends};
 }
 
 std::shared_ptr<ModelInfo> make_model_info(const ModelProfile& profile, ModelId id, std::string name,

@@ -26,6 +26,7 @@ struct ModelProfile {
   Duration load;
   std::vector<uint32_t> batch_sizes;  // ascending, from 1
   std::vector<Duration> exec;         // exec[i] is of batch_sizes[i]; never falls
+  std::vector<double> operator_ends;  // Runnable's: where EXECs can be cut
 };
 
 // A model with this profile as devices of one kind run it, where a page of the page cache

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "foundation/core/model_info.h"
 #include "foundation/core/request.h"
 #include "load/workload/arrival_trace.h"
 #include "load/workload/azure_like_trace.h"
@@ -36,6 +37,11 @@ Status add_profiles(TomlReader& reader, const PackageProfileReader& read_package
     reader.positive("load", profile.load);
     reader.ascending("batch_sizes", profile.batch_sizes);
     reader.durations("exec", profile.exec);
+    uint32_t operators = 1;
+    reader.whole("operators", operators, 1, kOperatorEndsMax);
+    for (uint32_t i = 1; operators > 1 && i <= operators; ++i) {
+      profile.operator_ends.push_back(static_cast<double>(i) / operators);
+    }
     if (profile.batch_sizes.empty() || profile.batch_sizes.front() != 1) {
       reader.fail("batch_sizes", "must begin with 1");
     }

@@ -31,13 +31,16 @@ struct Mix {
   };
   std::vector<Model> models;
 
-  // `rows_cost`: what each further row of a batch takes, beside the first.
-  void add(Model model, double rows_cost) {
+  // `rows_cost`: what each further row of a batch takes, beside the first. `operators`: in which EXECs can be cut.
+  void add(Model model, double rows_cost, uint32_t operators = 1) {
     const std::string name = "m" + std::to_string(models.size());
     ModelProfile profile{.name = name, .weights_bytes = 1 << 20, .load = Duration::milliseconds(1)};
     for (const uint32_t rows : {1u, 2u, 4u, 8u}) {
       profile.batch_sizes.push_back(rows);
       profile.exec.push_back(model.exec.scaled(1 + rows_cost * (rows - 1)));
+    }
+    for (uint32_t i = 1; operators > 1 && i <= operators; ++i) {
+      profile.operator_ends.push_back(static_cast<double>(i) / operators);
     }
     ASSERT_TRUE(profiles.add(profile).ok());
     workload.groups.push_back({.name = name, .profile = name, .slo = model.slo});
@@ -51,6 +54,7 @@ SimulationReport run(const Mix& mix, const std::string& policy) {
                           .make_policy = find_policy(policy)->make,
                           .controller = {},
                           .devices = mix.devices,
+                          .contexts = 2,
                           .seed = mix.seed,
                           .duration = Duration::seconds(40),
                           .warm_up = Duration::seconds(5),
@@ -90,13 +94,26 @@ Mix draw(uint64_t seed) {
     const double exec_ms = log_uniform(random, 1, 400);
     const double slo_ms = std::max(log_uniform(random, 5, 5000), 2 * exec_ms + 3);
     const double rate = std::min(load * part / sum / (exec_ms / 1000), 1500.0);
-    mix.add({Duration::from_milliseconds(exec_ms), Duration::from_milliseconds(slo_ms), rate}, random.uniform());
+    const double rows_cost = random.uniform();
+    const auto operators = static_cast<uint32_t>(log_uniform(random, 1, 200));
+    mix.add({Duration::from_milliseconds(exec_ms), Duration::from_milliseconds(slo_ms), rate}, rows_cost, operators);
   }
   return mix;
 }
 
 // It asks for a fifth of the device at most, and the small ones for a quarter.
-TEST(SharesTest, ASlowModelIsServedBesideSmallOnes) {
+TEST(SharesTest, BesideASlowModelThatCanBeCutAllAreServed) {
+  const uint64_t seed = fresh_seed();
+  for (const int64_t exec : {45, 60, 100, 200, 400}) {
+    Mix mix{.seed = seed};
+    for (int i = 0; i < 4; ++i) mix.add({Duration::from_milliseconds(1.27), ms(30), 50}, 0.5);
+    mix.add({ms(exec), ms(2000), exec < 400 ? 1 : 0.5}, 1, 100);
+    const SimulationReport report = run(mix, "foliot");
+    for (const auto& group : report.groups) EXPECT_GE(group.attainment(), 0.99) << exec << " " << group.name;
+  }
+}
+
+TEST(SharesTest, ASlowModelThatCannotBeCutIsServedBesideSmallOnes) {
   const uint64_t seed = fresh_seed();
   for (const int64_t exec : {45, 60, 100, 200, 400}) {
     Mix mix{.seed = seed};

@@ -28,6 +28,8 @@ constexpr uint32_t kBatchHoldersMax = 16;
 
 // A batch that makes fewer late than this, for each that it serves, is run at once.
 constexpr double kLostMin = 0.02;
+// A batch is divided if that makes so many times as few late.
+constexpr double kWorthDividing = 0.5;
 // More rows are waited for no longer than so many mean gaps between arrivals. Where clients
 // wait for their answers before they ask again, none may come: each wait that was in vain
 // halves what is waited for, and each row that came makes it a little longer.
@@ -299,6 +301,12 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   }
   const double lost = blocking_.lost(device, start + exec - now, state.slo / kTighter, now);
   if (lost < kLostMin * batch.rows) return false;
+  if (board_.modest(batch.model) && lost_in_parts(device, batch, now, start) < lost * kWorthDividing) {
+    const BatchParts::Unfinished* const other = parts_.unfinished(device);
+    batch.in_parts = other == nullptr;
+    if (batch.in_parts) return false;
+    if (!other->offline() && start + parts_.left(device) <= batch.latest) return true;  // until that is over
+  }
   if (const TimePoint late = start - std::max(kLateCommitment, board_.lookahead(device)); now < late) {
     held_until_ = std::min(held_until_, late);
     return true;
@@ -319,6 +327,17 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   const Duration chosen = this->exec(device, batch.model, batch.bucket, batch.batch_index);
   batch.cost = chosen / std::max<int64_t>(state.holders.size(), 1);
   return false;
+}
+
+double BatchSelection::lost_in_parts(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) {
+  const ExecShape shape{device, batch.model, batch.bucket, batch.batch_index};
+  if (!parts_.may_divide(device) || start + parts_.time_between(shape) > batch.latest) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const Duration part = parts_.longest_part(shape);
+  const Duration exec = this->exec(device, batch.model, batch.bucket, batch.batch_index);
+  const double parts = std::max(1.0, exec.to_seconds() / part.to_seconds());
+  return parts * blocking_.lost(device, start + part - now, board_.model(batch.model).slo / kTighter, now);
 }
 
 Duration BatchSelection::batch_delay(DeviceId device, QueueKey key, const RequestQueue::Entry& head,

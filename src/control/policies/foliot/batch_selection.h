@@ -15,7 +15,9 @@
 //
 // A batch whose EXEC would make requests of other models late (blocking_cost.h) is held back
 // until its rows have waited for a larger share of their time than that of them it makes
-// late, or a size is full that makes the fewest late for each row.
+// late, or a size is full that makes the fewest late for each row. That of a model within its share is
+// not held back where the device can run it in parts (batch_parts.h) that make fewer late. Rejected: those
+// of other models too, which then run before they have grown.
 //
 // A batch that is not full waits for as long as its model's batch_delay, or worthwhile_delay(), lets it and rows come
 // (batch_wait.h), while it has time and not more waits than can be met.
@@ -32,29 +34,17 @@
 #include <vector>
 
 #include "control/controller/exec_of_rows.h"
+#include "control/policies/foliot/batch.h"
+#include "control/policies/foliot/batch_parts.h"
 #include "control/policies/foliot/batch_wait.h"
 #include "control/policies/foliot/blocking_cost.h"
 #include "control/policies/foliot/board.h"
 
 namespace foliot::foliot_policy {
 
-// Requests [first, first + rows) of a queue, as one EXEC.
-struct Batch {
-  TimePoint latest;  // when it has to start for its first request
-  Duration cost;     // of EXEC: the device's time, divided by the copies that could run it
-  double density = 0;
-  bool keeps_share = false;  // its model asks for half of its share at most: others are left out first
-  ModelId model;
-  BucketId bucket;
-  uint32_t batch_index = 0;
-  uint32_t first = 0;
-  uint32_t rows = 0;
-  RequestQueue::Place head;  // of best effort: of the first of them
-};
-
 class BatchSelection {
  public:
-  explicit BatchSelection(const Board& board) : board_(board), blocking_(board) {}
+  BatchSelection(const Board& board, const BatchParts& parts) : board_(board), parts_(parts), blocking_(board) {}
 
   // What to start on the device at `start`, on as many lanes, as decided at `now`; nullopt if
   // nothing can be met.
@@ -127,6 +117,8 @@ class BatchSelection {
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is
   // better.
   bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
+  // How many of other models it would make late in parts, at most; infinite if it cannot be divided.
+  double lost_in_parts(DeviceId device, const Batch& batch, TimePoint now, TimePoint start);
   // How long more rows are waited for, in mean gaps between arrivals, and how many there were
   // when a batch was last held back for them; 0 if it was not.
   struct Awaited {
@@ -158,6 +150,7 @@ class BatchSelection {
   void fill_up(DeviceId device, Batch& batch) const;
 
   const Board& board_;
+  const BatchParts& parts_;
   // Of what is chosen for: how many lanes it takes, of how many.
   uint32_t width_ = 1;
   uint32_t width_index_ = 0;

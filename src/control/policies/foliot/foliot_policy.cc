@@ -15,6 +15,8 @@ constexpr uint32_t kDevicesLookedAtMax = 4;
 constexpr uint32_t kDeviceLooksPerTurn = 2;  // for a batch, on behalf of devices that have become free
 constexpr uint32_t kModelLooksPerTurn = 2;   // for a device, on behalf of models
 constexpr size_t kExpiredPerTurn = 16;
+// What is unfinished is to have no less than this part of the device until its end.
+constexpr double kShareOfUnfinished = 0.5;
 
 }  // namespace
 
@@ -23,11 +25,11 @@ FoliotPolicy::FoliotPolicy(const Cluster& cluster, const FoliotOptions& options)
       options_(options),
       board_(cluster, options.lookahead),
       admission_(board_),
-      selection_(board_),
+      parts_(cluster),
+      selection_(board_, parts_),
       best_effort_room_(board_),
       pool_(board_, options.consolidate),
       loads_(board_, pool_),
-      parts_(cluster),
       keeper_(cluster, *this) {}
 
 // ---- Facts ----
@@ -268,6 +270,8 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   // As many as it takes: an outcome will list it again.
   if (facts.infers_outstanding() >= cluster_.infers_outstanding_max) return false;
   if (parts_.overdue(device, now)) return resume(device, now, dispatcher);
+  give_up_late(device, now, dispatcher);
+  if (share_is_due(device, Duration(), now)) return parts_.may_resume(device) && resume(device, now, dispatcher);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
   const bool some_missed = admission_.overloaded(device, now);
   LaneChoice lanes(board_, device, now, some_missed);
@@ -277,26 +281,46 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
     batch = selection_.choose(device, lanes.lanes().count, now, lanes.start(), best_effort_max);
   } while (!batch && selection_.held_until().is_infinite() && lanes.widen());
   if (!batch) look_again(device, selection_.held_until());
-  const bool nothing_else = !batch || batch->head.offline;
-  if (nothing_else && parts_.may_resume(device)) return resume(device, now, dispatcher);
-  if (!batch || (batch->head.offline && parts_.runs(device))) return false;
+  if (parts_.unfinished(device) != nullptr && (!batch || goes_after_unfinished(device, *batch, now))) {
+    return parts_.may_resume(device) && resume(device, now, dispatcher);
+  }
+  if (!batch) return false;
   // Where nothing that has a deadline is expected, nothing has to wait.
-  bool divided = false;
   if (batch->head.offline && best_effort_max < Duration::max()) {
     if (const std::optional<Batch> smaller = parts_.divide(device, *batch)) {
       batch = smaller;
-      divided = true;
+      batch->in_parts = true;
     }
   }
-  if (!send(device, *batch, lanes.fewest_for(*batch), divided, now, dispatcher)) return false;
+  if (!send(device, *batch, lanes.fewest_for(*batch), now, dispatcher)) return false;
   // Where looks come later than an EXEC takes, one batch a look does not keep devices busy.
   const bool late = now - since > cluster_.durations().exec({device, batch->model, batch->bucket, batch->batch_index});
   if (late && facts.lane_count() == 1 && facts.infers_outstanding() < cluster_.infers_outstanding_max) {
     const std::optional<Batch> next = selection_.next_after(*batch, device, lanes.start());
-    if (next) send(device, *next, lanes.lanes(), /*divided=*/false, now, dispatcher);
+    if (next) send(device, *next, lanes.lanes(), now, dispatcher);
   }
   note_busy(device, now);
   return true;
+}
+
+// So it gets its part of the device until it ends, and what others need of the rest is theirs.
+bool FoliotPolicy::share_is_due(DeviceId device, Duration after, TimePoint now) const {
+  const BatchParts::Unfinished* const own = parts_.unfinished(device);
+  if (own == nullptr || own->offline()) return false;
+  const TimePoint start = cluster_.device(device).lane_available(now) + after;
+  return start + parts_.left(device).scaled(1 / kShareOfUnfinished) >= own->end_by;
+}
+
+bool FoliotPolicy::goes_after_unfinished(DeviceId device, const Batch& batch, TimePoint now) const {
+  if (batch.head.offline) return true;
+  const ExecShape shape{device, batch.model, batch.bucket, batch.batch_index};
+  return share_is_due(device, cluster_.durations().exec(shape), now);
+}
+
+void FoliotPolicy::give_up_late(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  if (!parts_.may_resume(device) || parts_.unfinished(device)->offline()) return;
+  const TimePoint end = cluster_.device(device).lane_available(now) + parts_.left(device);
+  if (end > parts_.unfinished(device)->end_by + cluster_.margin(device)) parts_.abandon(device, end, dispatcher);
 }
 
 bool FoliotPolicy::resume(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
@@ -312,7 +336,7 @@ void FoliotPolicy::note_busy(DeviceId device, TimePoint now) {
   busy_.emplace(next, device.value());
 }
 
-bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes, bool divided, TimePoint now,
+bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes, TimePoint now,
                         Dispatcher& dispatcher) {
   const RequestQueue& queue = board_.model(batch.model).queues[batch.bucket.value()];
   BoundedArray<RequestId, kBatchSizeMax> requests;
@@ -320,11 +344,11 @@ bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes,
   const uint32_t batch_size = cluster_.batch_sizes(device, batch.model)[batch.batch_index];
   const Window window{now, batch.latest + cluster_.slack(device)};
   const Verdict verdict =
-      divided ? parts_.begin(device, batch, requests, window, dispatcher)
-              : dispatcher.infer(device, batch.model, batch.bucket, batch_size, lanes, requests, window);
+      batch.in_parts ? parts_.begin(device, batch, requests, window, dispatcher)
+                     : dispatcher.infer(device, batch.model, batch.bucket, batch_size, lanes, requests, window);
   if (verdict != Verdict::kAccepted) return false;
   board_.erase(batch.model, batch.bucket, batch.first, batch.rows);
-  if (!divided) selection_.on_sent(batch, device);
+  if (!batch.in_parts) selection_.on_sent(batch, device);
   if (cluster_.device(device).lane_count() > 1) {
     board_.exec_sent(device, batch.model, batch.bucket, batch.batch_index, batch.rows, now);
   }

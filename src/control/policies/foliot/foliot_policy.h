@@ -22,12 +22,12 @@
 #include "control/controller/policy.h"
 #include "control/policies/common/target_keeper.h"
 #include "control/policies/foliot/admission.h"
+#include "control/policies/foliot/batch_parts.h"
 #include "control/policies/foliot/batch_selection.h"
 #include "control/policies/foliot/best_effort_room.h"
 #include "control/policies/foliot/board.h"
 #include "control/policies/foliot/lane_choice.h"
 #include "control/policies/foliot/load_planner.h"
-#include "control/policies/foliot/offline_parts.h"
 #include "control/policies/foliot/pool.h"
 #include "foundation/base/bit_set.h"
 
@@ -101,9 +101,13 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   // False if there is nothing for the device to do now. Takes one look.
   // `since`: when it, or what is looked at on whose behalf, was put on its list.
   bool run_batch(DeviceId device, TimePoint since, TimePoint now, Dispatcher& dispatcher);
-  // `divided`: an offline batch in parts, of which the first is sent.
-  bool send(DeviceId device, const Batch& batch, LaneInterval lanes, bool divided, TimePoint now,
-            Dispatcher& dispatcher);
+  bool send(DeviceId device, const Batch& batch, LaneInterval lanes, TimePoint now, Dispatcher& dispatcher);
+  // Whether what is unfinished would get too little of the device if it went on only after so long.
+  bool share_is_due(DeviceId device, Duration after, TimePoint now) const;
+  // REQUIRES: it has an unfinished batch.
+  bool goes_after_unfinished(DeviceId device, const Batch& batch, TimePoint now) const;
+  // Refuses what is unfinished if its time is over.
+  void give_up_late(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   // Goes on with what is unfinished. False if the device cannot.
   bool resume(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   // The device was sent something.
@@ -115,11 +119,11 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   FoliotOptions options_;
   Board board_;
   Admission admission_;
+  BatchParts parts_;
   BatchSelection selection_;
   BestEffortRoom best_effort_room_;
   Pool pool_;
   LoadPlanner loads_;
-  OfflineParts parts_;
   TargetKeeper keeper_;
 
   uint32_t devices_ = 0;
