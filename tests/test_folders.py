@@ -51,9 +51,8 @@ def repository_of_triton(tmp_path_factory):
     write_pair(folder / "ml" / "net.onnx")
     (folder / "ml" / "model-settings.json").write_text(json.dumps(mlserver))
     (folder / "iris").mkdir()
-    (folder / "iris" / "model.joblib").write_text("x")
     (folder / "iris" / "model-settings.json").write_text(json.dumps(
-        {"name": "iris", "implementation": "mlserver_sklearn.SKLearnModel", "parameters": {"uri": "./model.joblib"}}))
+        {"name": "iris", "implementation": "mlserver_mlflow.MLflowRuntime", "parameters": {"uri": "./model"}}))
     write_tokens(folder / "tokens" / "1" / "model.onnx")
     (folder / "tokens" / "config.pbtxt").write_text(
         'max_batch_size: 4\ninput { name: "tokens" data_type: TYPE_INT64 dims: [ 8 ] }\n')
@@ -151,7 +150,7 @@ def test_what_mlserver_would_serve(server):
     assert client.get_model_config("of-mlserver")["max_batch_size"] == 4
     assert client.get_model_metadata("of-mlserver")["versions"] == ["7"]
     reasons = {each["name"]: each.get("reason", "") for each in client.get_model_repository_index()}
-    assert 'foliot.sklearn("model.joblib")' in reasons["iris"]
+    assert "mlserver_mlflow" in reasons["iris"]
 
 
 def test_import_writes_what_was_understood_and_overwrites_nothing(tmp_path):

@@ -9,10 +9,10 @@
 or, for a file that a library has written, one call: foliot.sklearn("digits.skops").
 """
 
-from foliot.adapters import lightgbm, onnxruntime, sklearn, torch, xgboost
+from foliot.adapters import catboost, lightgbm, onnxruntime, sklearn, torch, xgboost
 from foliot.description import ModelError, up_to
 from foliot.pipeline import Pipeline, PipelineError
 from foliot.registration import model
 
-__all__ = ["ModelError", "Pipeline", "PipelineError", "lightgbm", "model", "onnxruntime", "sklearn", "torch", "up_to",
+__all__ = ["ModelError", "Pipeline", "PipelineError", "catboost", "lightgbm", "model", "onnxruntime", "sklearn", "torch", "up_to",
            "xgboost"]

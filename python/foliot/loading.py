@@ -19,7 +19,26 @@ INSTALLED_AS = {"sklearn": "scikit-learn", "skimage": "scikit-image", "cv2": "op
 def load(folder):
     """The model that `folder`/model.py declares, as load_module()."""
     registration.registered.clear()
+    if "FOLIOT_MODEL_FILE" in os.environ:
+        return load_file(folder, os.environ["FOLIOT_MODEL_FILE"])
     return load_module(folder, "model.py", lambda module: registration.the_model())
+
+
+def load_file(folder, name):
+    """The model in the file `folder`/`name`, which a framework wrote. Raises ModelError."""
+    from foliot.adapters import file_model
+
+    sys.dont_write_bytecode = True
+    os.chdir(folder)
+    try:
+        file_model.register(name)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(sentence_of(error, pathlib.Path(folder).resolve(), name)) from error
+    gc.collect()
+    gc.freeze()
+    return registration.the_model()
 
 
 def load_module(folder, name, model_of):

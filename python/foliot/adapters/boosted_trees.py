@@ -5,9 +5,10 @@ import json
 from foliot.adapters import common
 
 
-def xgboost(path, *, inputs=None, batch_size_max=None):
+def xgboost(path, *, inputs=None, batch_size_max=None, labels=False):
     """Serves a model that Booster.save_model or XGBClassifier.save_model wrote (JSON or UBJ): its probabilities or values, of
-    the trees up to the best iteration. Linear ones (booster gblinear) have no iterations to choose from."""
+    the trees up to the best iteration. Linear ones (booster gblinear) have no iterations to choose from. `labels`: of a classifier the number of the
+    class."""
     what = "foliot.xgboost"
     library = common.require("xgboost", what)
     booster = library.Booster({"nthread": 1})
@@ -18,14 +19,42 @@ def xgboost(path, *, inputs=None, batch_size_max=None):
     name, inputs = common.one_input(inputs, booster.num_features(), what)
 
     def predict(batch):
-        return {common.OUTPUT: booster.inplace_predict(batch[name], iteration_range=trees)}
+        return {common.Names.output: booster.inplace_predict(batch[name], iteration_range=trees)}
 
     # XGBoost predicts in place of trees only.
     def predict_linearly(batch):
-        return {common.OUTPUT: booster.predict(library.DMatrix(batch[name], nthread=1))}
+        return {common.Names.output: booster.predict(library.DMatrix(batch[name], nthread=1))}
 
-    kind = json.loads(booster.save_config())["learner"]["gradient_booster"]["name"]
-    common.register(predict_linearly if kind == "gblinear" else predict, inputs, batch_size_max, what)
+    learner = json.loads(booster.save_config())["learner"]
+    run = predict_linearly if learner["gradient_booster"]["name"] == "gblinear" else predict
+    if labels and learner["objective"]["name"].startswith(("binary:", "multi:")):
+        scores = run
+        run = lambda batch: {name: class_of(value) for name, value in scores(batch).items()}  # noqa: E731
+    common.register(run, inputs, batch_size_max, what)
+
+
+def class_of(scores):
+    """The number of the class of each row; of one score a row, whether it is above a half."""
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        return (scores.reshape(-1) > 0.5).astype("int64")
+    return scores.argmax(axis=1).astype("int64")
+
+
+def catboost(path, *, inputs=None, batch_size_max=None):
+    """Serves a model that CatBoost.save_model wrote (cbm): classes that are numbers, or values."""
+    what = "foliot.catboost"
+    library = common.require("catboost", what)
+    model = library.CatBoost()
+    model.load_model(common.existing_file(path, what))
+    kind = "Class" if len(model.classes_) else "RawFormulaVal"
+    name, inputs = common.one_input(inputs, len(model.feature_names_), what)
+
+    def predict(batch):
+        result = model.predict(batch[name], prediction_type=kind, thread_count=1)
+        result = result.reshape(-1) if result.ndim == 2 and result.shape[1] == 1 else result
+        return {common.Names.output: result.astype("int64" if kind == "Class" else "float32")}
+
+    common.register(predict, inputs, batch_size_max, what)
 
 
 def lightgbm(path, *, inputs=None, batch_size_max=None):
@@ -36,6 +65,6 @@ def lightgbm(path, *, inputs=None, batch_size_max=None):
     name, inputs = common.one_input(inputs, booster.num_feature(), what)
 
     def predict(batch):
-        return {common.OUTPUT: booster.predict(batch[name], num_threads=1).astype("float32", copy=False)}
+        return {common.Names.output: booster.predict(batch[name], num_threads=1).astype("float32", copy=False)}
 
     common.register(predict, inputs, batch_size_max, what)

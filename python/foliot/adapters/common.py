@@ -7,7 +7,14 @@ import pathlib
 from foliot import loading, registration
 from foliot.description import NUMPY_NAMES, ModelError, make_description, make_tensors
 
-INPUT, OUTPUT = "x", "y"
+
+
+class Names:
+    """What adapters call their input and output, and whether an output of one number a row has the shape [N, 1]."""
+
+    input = "x"
+    output = "y"
+    columns = False
 
 
 def require(module, needed_by):
@@ -42,7 +49,7 @@ def one_input(inputs, features, needed_by):
     if inputs is None:
         if features is None:
             raise ModelError(f'{needed_by}: the model does not know how many features it has: give inputs={{"x": ("FP32", [N])}}')
-        inputs = {INPUT: ("FP32", [int(features)])}
+        inputs = {Names.input: ("FP32", [int(features)])}
     if len(make_tensors("inputs", inputs)) != 1:
         raise ModelError(f"{needed_by}: there are {len(inputs)} inputs, it takes one; several are combined by a function of "
                          "your own under @foliot.model")
@@ -53,6 +60,8 @@ def register(predict, inputs, batch_size_max, needed_by):
     """Registers `predict`, with the outputs that it has on a row of zeros. Raises ModelError."""
     from foliot import layout
 
+    if Names.columns:
+        predict = as_columns(predict)
     tensors = make_tensors("inputs", inputs)
     try:
         found = predict({tensor.name: layout.zeros(tensor, 1) for tensor in tensors})
@@ -62,6 +71,13 @@ def register(predict, inputs, batch_size_max, needed_by):
                          f"inputs right? They are {inputs}") from error
     outputs = {name: (datatype_of(value, name, needed_by), list(value.shape[1:])) for name, value in found.items()}
     registration.registered.append(registration.Model(make_description(inputs, outputs, batch_size_max), predict))
+
+
+def as_columns(predict):
+    def predict_columns(batch):
+        return {name: value.reshape(-1, 1) if value.ndim == 1 else value for name, value in predict(batch).items()}
+
+    return predict_columns
 
 
 def datatype_of(value, name, needed_by):

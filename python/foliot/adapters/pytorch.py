@@ -78,7 +78,7 @@ def read(library, path, module, device):
 
 def named(library, result):
     if isinstance(result, library.Tensor):
-        return {common.OUTPUT: result}
+        return {common.Names.output: result}
     if isinstance(result, dict):
         return result
-    return {f"{common.OUTPUT}{position}": value for position, value in enumerate(result)}
+    return {f"{common.Names.output}{position}": value for position, value in enumerate(result)}

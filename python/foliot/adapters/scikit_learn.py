@@ -39,7 +39,7 @@ def sklearn(path, *, method="predict", inputs=None, batch_size_max=None, trusted
     run, numbers = getattr(estimator, method), numbers_of(estimator)
 
     def predict(batch):
-        return {common.OUTPUT: numbers(run(batch[name]))}
+        return {common.Names.output: numbers(run(batch[name]))}
 
     common.register(predict, inputs, batch_size_max, WHAT)
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "foundation/base/folder_listing.h"
+#include "foundation/config/code_file.h"
 #include "models/foreign/foreign_settings.h"
 
 namespace foliot {
@@ -24,17 +25,18 @@ struct ImportFlags {
   bool force = false;
 };
 
-// Whether a model.py lies in the folder or in one of a version.
-Result<bool> has_code(const fs::path& folder) {
-  FOLIOT_ASSIGN_OR_RETURN(const bool is_here, leads_to_file(folder / "model.py"));
-  if (is_here) return true;
+// Whether a model.py, or `named`, lies in the folder or in one of a version.
+Result<bool> has_code(const fs::path& folder, const std::string& named) {
+  const fs::path code = is_code_file(named) ? named : std::string();
+  FOLIOT_ASSIGN_OR_RETURN(const fs::path here, find_code_file(folder, code));
+  if (!here.empty()) return true;
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<fs::path> entries, list_folder(folder));
-  return std::ranges::any_of(entries, [](const fs::path& entry) {
+  return std::ranges::any_of(entries, [&](const fs::path& entry) {
     const std::string name = entry.filename().string();
     const bool is_version = name.find_first_not_of("0123456789") == std::string::npos;
     if (!is_version) return false;
-    const Result<bool> is_there = leads_to_file(entry / "model.py");
-    return is_there.ok() && *is_there;
+    const Result<fs::path> there = find_code_file(entry, code);
+    return there.ok() && !there->empty();
   });
 }
 
@@ -45,7 +47,7 @@ Result<bool> import_model(const fs::path& folder, bool force) {
   std::error_code error;
   const std::string name = fs::canonical(folder, error).filename().string();
   FOLIOT_ASSIGN_OR_RETURN(const ForeignSettings settings, read_foreign_settings(file, name));
-  FOLIOT_ASSIGN_OR_RETURN(const bool is_container, has_code(folder));
+  FOLIOT_ASSIGN_OR_RETURN(const bool is_container, has_code(folder, settings.model_file));
   const fs::path to = folder / "model.toml";
   if (!force && fs::exists(fs::symlink_status(to, error))) {
     return Status::invalid_argument(fmt::format("{} exists; --force overwrites it", to.string()));

@@ -9,15 +9,19 @@
 
 #include "foundation/base/error_text.h"
 #include "foundation/base/folder_listing.h"
+#include "foundation/config/code_file.h"
 
 namespace foliot {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kWhatIsServed = "a .onnx file, a model.py, or a folder with a folder per model";
+constexpr std::string_view kWhatIsServed =
+    "a .onnx file, a model.py or model.joblib (or the like), or a folder with a folder per model";
 
-bool is_model_file(const fs::path& file) { return file.extension() == ".onnx" || file.filename() == "model.py"; }
+bool is_model_file(const fs::path& file) {
+  return file.extension() == ".onnx" || (file.stem() == "model" && is_code_file(file));
+}
 
 bool is_hidden(const fs::path& entry) { return entry.filename().string().starts_with('.'); }
 
@@ -55,13 +59,13 @@ Result<std::optional<fs::path>> find_named_model(const fs::path& folder) {
 Result<std::optional<fs::path>> find_in_folder(const fs::path& folder) {
   FOLIOT_RETURN_IF_ERROR(check_readable(folder, R_OK | X_OK));
   FOLIOT_ASSIGN_OR_RETURN(const auto graph, if_there(folder / "model.onnx"));
-  FOLIOT_ASSIGN_OR_RETURN(const auto code, if_there(folder / "model.py"));
-  if (graph && code) {
+  FOLIOT_ASSIGN_OR_RETURN(const fs::path code, find_code_file(folder, {}));
+  if (graph && code.filename() == kCodeFile) {
     return Status::invalid_argument(
-        fmt::format("{} and {} are two models; remove one of them", graph->string(), code->string()));
+        fmt::format("{} and {} are two models; remove one of them", graph->string(), code.string()));
   }
   if (graph) return graph;
-  if (code) return code;
+  if (!code.empty()) return std::optional(code);
   return find_named_model(folder);
 }
 

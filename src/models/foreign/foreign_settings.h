@@ -35,6 +35,8 @@ struct ForeignSettings {
   std::optional<Said<std::vector<uint32_t>>> batch_sizes;
   std::optional<Said<bool>> cache;
 
+  // The module of MLServer's runtime that reads the model, such as mlserver_sklearn; empty: none is named.
+  std::string runtime;
   std::string model_file;  // in the folder of the model or its version; empty: the usual ones
   std::optional<Said<VersionChoice>> versions;
   std::string version;  // of a model that lies beside the file; empty: as without it

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "foundation/config/code_file.h"
 #include "foundation/core/action.h"
 #include "foundation/json/bounded_json.h"
 
@@ -23,11 +24,10 @@ struct Runtime {
 };
 
 constexpr std::array<Runtime, 5> kRuntimes{{
-    {"mlserver_sklearn", "write a model.py beside it: import foliot; model = foliot.sklearn(\"FILE\")"},
-    {"mlserver_xgboost", "write a model.py beside it: import foliot; model = foliot.xgboost(\"FILE\")"},
-    {"mlserver_lightgbm", "write a model.py beside it: import foliot; model = foliot.lightgbm(\"FILE\")"},
-    {"mlserver_catboost",
-     "export it to ONNX (save_model(\"model.onnx\", format=\"onnx\")), or write a model.py that loads it"},
+    {"mlserver_sklearn", "'uri' must be a file beside it that ends with .joblib, .pkl or .skops"},
+    {"mlserver_xgboost", "'uri' must be a file beside it that ends with .json, .ubj or .bst"},
+    {"mlserver_lightgbm", "'uri' must be a file beside it that ends with .bst or .txt"},
+    {"mlserver_catboost", "'uri' must be a file beside it that ends with .cbm"},
     {"mlserver_mlflow", "write a model.py beside it that loads the model's own file, or export that to ONNX"},
 }};
 
@@ -94,7 +94,7 @@ class MlserverReading {
     const std::filesystem::path path = std::filesystem::path(value.get<std::string>()).lexically_normal();
     if (path.empty() || path.is_absolute() || *path.begin() == "..") return wrong("uri", value, kMust);
     uri_ = path.string();
-    if (path.extension() == ".onnx" && path.has_stem()) to_.model_file = uri_;
+    if (path.has_stem() && (path.extension() == ".onnx" || is_code_file(path))) to_.model_file = uri_;
     return Status();
   }
 
@@ -117,11 +117,9 @@ class MlserverReading {
     if (value == nullptr) return Status();
     if (!value->is_string()) return wrong("implementation", *value, "a text");
     const std::string name = value->get<std::string>();
-    const auto* const runtime = std::ranges::find(kRuntimes, name.substr(0, name.find('.')), &Runtime::module);
-    std::string remedy(runtime == kRuntimes.end() ? "move its code to a model.py" : runtime->remedy);
-    if (const size_t file = remedy.find("FILE"); file != std::string::npos) {
-      remedy.replace(file, std::string_view("FILE").size(), uri_.empty() ? "model.joblib" : uri_);
-    }
+    to_.runtime = name.substr(0, name.find('.'));
+    const auto* const runtime = std::ranges::find(kRuntimes, to_.runtime, &Runtime::module);
+    const std::string_view remedy = runtime == kRuntimes.end() ? "move its code to a model.py" : runtime->remedy;
     to_.otherwise = fmt::format("; {}: {} is a runtime of MLServer's: {} (docs/CONTAINERS.md)", at("implementation"),
                                 shown_json(*value), remedy);
     return Status();

@@ -46,11 +46,12 @@ TEST(MlserverSettingsTest, ReadsWhatFoliotHas) {
   EXPECT_THAT(*settings->tensors[0].dimensions, ElementsAre(-1, 4));
   EXPECT_EQ(settings->tensors[0].where, "model-settings.json:8");
   EXPECT_TRUE(settings->tensors[1].is_output);
-  EXPECT_EQ(settings->model_file, "") << "the usual ones: a model.py may load what uri names";
+  EXPECT_EQ(settings->model_file, "iris.joblib");
+  EXPECT_EQ(settings->runtime, "mlserver_sklearn");
   EXPECT_THAT(
       settings->otherwise,
       HasSubstr("model-settings.json:3: implementation: \"mlserver_sklearn.SKLearnModel\" is a runtime of MLServer's: "
-                "write a model.py beside it: import foliot; model = foliot.sklearn(\"iris.joblib\")"));
+                "'uri' must be a file beside it that ends with .joblib, .pkl or .skops"));
   EXPECT_THAT(settings->notes, ElementsAre(HasSubstr("model-settings.json:7: version: \"v0.1.0\" is not read"),
                                            HasSubstr("model-settings.json:7: \"content_type\" is not read"),
                                            HasSubstr("model-settings.json:6: \"parallel_workers\" is not read")));

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "foundation/config/code_file.h"
+
 namespace foliot {
 namespace {
 
@@ -20,9 +22,7 @@ struct UnreadSettings {
 // Of two files that are read, the first is.
 constexpr std::array<UnreadSettings, 2> kSettings{{{"model-settings.json", "MLServer"}, {"MLmodel", "MLflow"}}};
 
-constexpr std::array<std::string_view, 12> kModels{"model.joblib", "model.pkl", "model.skops", "model.json",
-                                                   "model.ubj",    "model.bst", "model.txt",   "model.cbm",
-                                                   "model.pt",     "model.pth", "model.plan",  "saved_model.pb"};
+constexpr std::array<std::string_view, 4> kModels{"model.pt", "model.pth", "model.plan", "saved_model.pb"};
 
 bool has_file(const fs::path& folder, std::string_view file) {
   std::error_code error;
@@ -62,7 +62,8 @@ void reconcile_foreign_settings(ModelFolder& model) {
   }
   if (!said.tensors.empty()) {
     model.foreign.notes.push_back(
-        fmt::format("{}: inputs and outputs are those that model.py describes", said.tensors.front().where));
+        fmt::format("{}: inputs and outputs are those that {}", said.tensors.front().where,
+                    model.model.filename() == kCodeFile ? "model.py describes" : "the file has; the input is named so"));
   }
   if (!said.batch_sizes) return;
   const uint32_t largest = said.batch_sizes->value.back();

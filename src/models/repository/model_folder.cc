@@ -13,6 +13,7 @@
 #include "answer/pipelines/pipeline_file.h"
 #include "engine/compiler/onnx_reader.h"
 #include "foundation/base/folder_listing.h"
+#include "foundation/config/code_file.h"
 #include "foundation/config/repository_path.h"
 #include "models/repository/foreign_files.h"
 #include "models/repository/step_folder.h"
@@ -23,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kGraphFile = "model.onnx";
-constexpr std::string_view kCodeFile = "model.py";
 
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -59,16 +59,16 @@ Status check_inside(const fs::path& repository, const fs::path& model) {
 // The file that a model is, in the folder of the model or of its version; empty: there is none.
 // `graph_file`: its name if it is a graph; empty: the usual one.
 // Errors: kInvalidArgument if there are two, or if they cannot be looked at.
-Result<fs::path> find_main_file(const fs::path& folder, const std::string& graph_file) {
-  const fs::path graph = folder / (graph_file.empty() ? std::string(kGraphFile) : graph_file);
-  const fs::path code = folder / kCodeFile;
+Result<fs::path> find_main_file(const fs::path& folder, const std::string& named) {
+  const bool names_code = is_code_file(named);
+  const fs::path graph = folder / (named.empty() || names_code ? std::string(kGraphFile) : named);
   FOLIOT_ASSIGN_OR_RETURN(const bool has_graph, leads_to_file(graph));
-  FOLIOT_ASSIGN_OR_RETURN(const bool has_code, leads_to_file(code));
-  if (has_graph && has_code) {
+  FOLIOT_ASSIGN_OR_RETURN(const fs::path code, find_code_file(folder, names_code ? named : std::string()));
+  if (has_graph && code.filename() == kCodeFile) {
     return Status::invalid_argument(
         fmt::format("{} and {} are two models of one name; remove one of them", graph.string(), code.string()));
   }
-  return has_graph ? graph : has_code ? code : fs::path();
+  return has_graph ? graph : code;
 }
 
 // Of each version the file that its model is. Errors: as of find_main_file().
@@ -188,7 +188,7 @@ std::vector<ModelFolder> read_models(const fs::path& repository, const ModelConf
 ModelFolder read_lone_model(const fs::path& repository, const fs::path& file, ModelConfig defaults) {
   std::error_code error;
   const fs::path folder = repository_folder(file);
-  const bool owns_folder = repository != file || file.filename() == kCodeFile;
+  const bool owns_folder = repository != file || is_code_file(file);
   const fs::path named = owns_folder ? fs::canonical(folder, error).filename() : file.stem();
   defaults.compile.owns_folder = owns_folder;
   ModelFolder model{.name = named.string(), .folder = folder, .model = file, .config = defaults, .status = {}};
@@ -246,7 +246,7 @@ Result<std::vector<fs::path>> list_named_files(const fs::path& folder, const fs:
 
 }  // namespace
 
-bool ModelFolder::is_container() const { return model.filename() == kCodeFile; }
+bool ModelFolder::is_container() const { return is_code_file(model); }
 
 Result<std::vector<fs::path>> list_model_files(const fs::path& model, bool owns_folder) {
   constexpr size_t kFilesMax = 10'000;

@@ -34,7 +34,7 @@ struct ModelFolder {
   std::string name;
   std::string version = "1";
   std::filesystem::path folder;
-  std::filesystem::path model;  // the .onnx file, or model.py
+  std::filesystem::path model;  // the .onnx file, or is_code_file()
   ModelConfig config;
   VersionRules rules{};       // among the versions of its name; those of all are the same
   std::string pipeline{};     // whose step it is; empty: of none

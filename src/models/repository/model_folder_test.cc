@@ -58,15 +58,35 @@ TEST_F(ModelFolderTest, NamesWhatOtherServersWouldRead) {
   file("flow/model.onnx");
   file("flow/MLmodel");
   file("plain/model.onnx");
-  file("sklearn/model.joblib");
-  file("sklearn/MLmodel");
+  file("torch/model.pt");
+  file("torch/MLmodel");
   const auto models = scan();
   ASSERT_EQ(models.size(), 3u);
   EXPECT_THAT(notes_of_foreign_settings(models[0]),
               ::testing::ElementsAre(HasSubstr("MLmodel is a file of MLflow's and is not read")));
   EXPECT_THAT(notes_of_foreign_settings(models[1]), ::testing::IsEmpty());
   EXPECT_THAT(models[2].status.message(),
-              HasSubstr("model.joblib is there: export it to ONNX, or serve it by a model.py"));
+              HasSubstr("model.pt is there: export it to ONNX, or serve it by a model.py"));
+}
+
+TEST_F(ModelFolderTest, FilesOfFrameworksAreContainers) {
+  file("boosted/2/model.ubj");
+  file("coded/model.py");
+  file("coded/model.joblib");
+  file("graph/model.onnx");
+  file("graph/model.txt");
+  file("two/model.joblib");
+  file("two/model.json");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 4u);
+  EXPECT_EQ(models[0].model, root_ / "boosted/2/model.ubj");
+  EXPECT_TRUE(models[0].is_container());
+  EXPECT_EQ(models[1].model, root_ / "coded/model.py") << "which may load the other";
+  EXPECT_FALSE(models[2].is_container()) << "a note beside the graph";
+  EXPECT_THAT(models[3].status.message(), HasSubstr("are two models; remove one of them"));
+  const auto lone = scan_repository(root_ / "boosted/2", ModelConfig()).value();
+  ASSERT_EQ(lone.size(), 1u);
+  EXPECT_TRUE(lone[0].is_container()) << lone[0].status.message();
 }
 
 constexpr const char* kTritonSettings =
@@ -233,7 +253,8 @@ TEST_F(ModelFolderTest, SettingsOfMlserverAreReadWhereThereIsNoFileOfTriton) {
   for (ModelFolder& model : scan()) models[model.name] = model;
   EXPECT_EQ(models["renamed"].model, root_ / "a/net.onnx");
   EXPECT_EQ(models["renamed"].version, "4");
-  EXPECT_THAT(models["b"].status.message(), HasSubstr("foliot.sklearn(\"model.joblib\")"));
+  EXPECT_TRUE(models["b"].is_container()) << models["b"].status.message();
+  EXPECT_EQ(models["b"].foreign.runtime, "mlserver_sklearn");
   EXPECT_TRUE(models["c"].status.ok()) << "a model.py was written: " << models["c"].status.message();
   EXPECT_EQ(models["c"].config.container->batch_size_max, 3u);
   EXPECT_TRUE(models["d"].status.ok()) << models["d"].status.message();

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
 #include "engine/container/container_engine.h"
 #include "foundation/base/hash.h"
+#include "foundation/config/code_file.h"
 #include "models/repository/model_hash.h"
 
 namespace foliot {
@@ -32,6 +34,17 @@ std::string fingerprint(const ContainerConfig& config) {
   return text;
 }
 
+// What `foliot.file_model` is told. A file that MLServer's scikit-learn runtime would read is trusted as there.
+void add_file_model(const ModelFolder& folder, ContainerOptions& options) {
+  const ForeignSettings& foreign = folder.foreign;
+  options.environment.push_back(fmt::format("FOLIOT_MODEL_FILE={}", folder.model.filename().string()));
+  if (!foreign.runtime.empty())
+    options.environment.push_back(fmt::format("FOLIOT_MLSERVER_RUNTIME={}", foreign.runtime));
+  options.trust_pickle = options.trust_pickle || foreign.runtime == "mlserver_sklearn";
+  const auto input = std::ranges::find(foreign.tensors, false, &DeclaredTensor::is_output);
+  if (input != foreign.tensors.end()) options.environment.push_back(fmt::format("FOLIOT_INPUT_NAME={}", input->name));
+}
+
 }  // namespace
 
 Result<ContainerOptions> container_options(const ModelFolder& folder, const std::vector<std::string>& launcher,
@@ -55,6 +68,7 @@ Result<ContainerOptions> container_options(const ModelFolder& folder, const std:
                            .start_timeout = config.start_timeout,
                            .batch_size_max = config.batch_size_max,
                            .safety = safety};
+  if (folder.model.filename() != kCodeFile) add_file_model(folder, options);
   for (const auto& [name, value] : config.environment) options.environment.push_back(fmt::format("{}={}", name, value));
   return options;
 }

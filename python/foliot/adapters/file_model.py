@@ -1,0 +1,41 @@
+"""A model that is a file of a framework, without a model.py: which library reads it, and what clients of other servers
+call its inputs and outputs. The server says by the environment which file it is, and what the settings beside it say."""
+
+import os
+import pathlib
+
+from foliot.adapters import boosted_trees, common, scikit_learn
+
+# Of MLServer's runtimes.
+BY_RUNTIME = {"mlserver_sklearn": "sklearn", "mlserver_xgboost": "xgboost", "mlserver_lightgbm": "lightgbm",
+              "mlserver_catboost": "catboost"}
+BY_SUFFIX = {".skops": "sklearn", ".joblib": "sklearn", ".pkl": "sklearn", ".pickle": "sklearn", ".json": "xgboost",
+             ".ubj": "xgboost", ".txt": "lightgbm", ".cbm": "catboost"}
+LIGHTGBM_BEGINS = b"tree\n"
+
+
+def register(name):
+    """Registers the model in the file `name`. As MLServer answers, where its settings name a runtime: output `predict`,
+    [N, 1], labels of classifiers. Else as KServe's servers do: `output-0`, [N], scores of boosted trees. The input is
+    named by the settings, else `input-0`. Raises ModelError."""
+    runtime = os.environ.get("FOLIOT_MLSERVER_RUNTIME", "")
+    library = BY_RUNTIME.get(runtime) or library_of(pathlib.Path(name))
+    common.Names.input = os.environ.get("FOLIOT_INPUT_NAME", "input-0")
+    common.Names.output = "predict" if runtime else "output-0"
+    common.Names.columns = bool(runtime)
+    if library == "sklearn":
+        scikit_learn.sklearn(name)
+    elif library == "xgboost":
+        boosted_trees.xgboost(name, labels=bool(runtime))
+    elif library == "lightgbm":
+        boosted_trees.lightgbm(name)
+    else:
+        boosted_trees.catboost(name)
+
+
+def library_of(path):
+    """Of XGBoost and LightGBM both write model.bst."""
+    if path.suffix in BY_SUFFIX:
+        return BY_SUFFIX[path.suffix]
+    with path.open("rb") as file:
+        return "lightgbm" if file.read(len(LIGHTGBM_BEGINS)) == LIGHTGBM_BEGINS else "xgboost"

@@ -1,0 +1,86 @@
+"""Files that scikit-learn, XGBoost and LightGBM wrote, served without a model.py: the answers are those of the library,
+with the names and shapes of KServe's servers or, where MLServer's settings lie beside the file, of MLServer."""
+
+import json
+import sys
+
+import joblib
+import lightgbm
+import numpy as np
+import pytest
+import skops.io
+import tritonclient.http as http_client
+import xgboost
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from conftest import serving
+from foliot_tools.seeds import fresh_seed
+
+FEATURES, ROWS = 5, 40
+
+
+def settings(folder, runtime, file, **more):
+    (folder / "model-settings.json").write_text(json.dumps(
+        {"name": folder.name, "implementation": runtime, "parameters": {"uri": f"./{file}"}, **more}))
+
+
+@pytest.fixture(scope="module", name="served")
+def files_of_frameworks(tmp_path_factory):
+    """(a client, rows, {model: (input, output, what the library answers)}, reasons of models that are not served)"""
+    random = np.random.default_rng(fresh_seed())
+    rows = random.normal(size=(ROWS, FEATURES)).astype(np.float32)
+    classes, values = random.integers(0, 3, ROWS), rows @ random.normal(size=FEATURES)
+    forest = RandomForestClassifier(10, random_state=1).fit(rows, classes)
+    line = Ridge().fit(rows, values)
+    scores = xgboost.XGBClassifier(n_estimators=4).fit(rows, classes)
+    trees = lightgbm.LGBMClassifier(n_estimators=4, min_child_samples=2, verbose=-1).fit(rows, classes)
+    repository = tmp_path_factory.mktemp("models")
+
+    def folder(name, trusted=False):
+        made = repository / name
+        made.mkdir()
+        (made / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n'
+                                         f"trust_pickle = {str(trusted).lower()}\n")
+        return made
+
+    joblib.dump(forest, folder("joblib", trusted=True) / "model.joblib")
+    (folder("version") / "3").mkdir()
+    skops.io.dump(LogisticRegression().fit(rows, classes), repository / "version/3/model.skops")
+    scores.save_model(folder("json") / "model.json")
+    trees.booster_.save_model(folder("bst") / "model.bst")
+    joblib.dump(line, folder("ml-sklearn") / "line.joblib")
+    settings(repository / "ml-sklearn", "mlserver_sklearn.SKLearnModel", "line.joblib")
+    scores.save_model(folder("ml-xgboost") / "model.ubj")
+    settings(repository / "ml-xgboost", "mlserver_xgboost.XGBoostModel", "model.ubj",
+             inputs=[{"name": "f", "datatype": "FP32", "shape": [-1, FEATURES]}])
+    joblib.dump(line, folder("untrusted") / "model.joblib")
+    (folder("damaged") / "model.ubj").write_bytes(b"no model")
+    expected = {
+        "joblib": ("input-0", "output-0", forest.predict(rows)),
+        "version": ("input-0", "output-0", skops.io.load(repository / "version/3/model.skops").predict(rows)),
+        "json": ("input-0", "output-0", scores.predict_proba(rows)),
+        "bst": ("input-0", "output-0", trees.predict_proba(rows)),
+        "ml-sklearn": ("input-0", "predict", line.predict(rows).reshape(-1, 1)),
+        "ml-xgboost": ("f", "predict", scores.predict(rows).reshape(-1, 1)),
+    }
+    with serving(repository, tmp_path_factory.mktemp("log") / "server.log") as server:
+        client = http_client.InferenceServerClient(server.http)
+        reasons = {each["name"]: each.get("reason", "") for each in client.get_model_repository_index()}
+        yield client, rows, expected, reasons
+
+
+@pytest.mark.parametrize("name", ["joblib", "version", "json", "bst", "ml-sklearn", "ml-xgboost"])
+def test_answers_are_those_of_the_library(served, name):
+    client, rows, expected, _ = served
+    input_name, output_name, wanted = expected[name]
+    tensor = http_client.InferInput(input_name, rows.shape, "FP32").set_data_from_numpy(rows)
+    answer = client.infer(name, [tensor]).as_numpy(output_name)
+    assert answer.shape == wanted.shape
+    np.testing.assert_allclose(answer, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_cannot_be_served_says_what_to_do(served):
+    reasons = served[3]
+    assert "is a pickle" in reasons["untrusted"] and "trust_pickle = true" in reasons["untrusted"]
+    assert "model.ubj cannot be loaded" in reasons["damaged"]
