@@ -330,6 +330,11 @@ bench-beside: build python ## Two models at the same time, on a core each: what 
 	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/beside.py $(FLAGS)
 
+.PHONY: bench-neighbours
+bench-neighbours: build python ## Two threads beside busy processes, beside onnxruntime and OpenVINO (15 minutes)
+	@cmake --build build/release --target runtime_runner
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/neighbours.py $(FLAGS)
+
 .PHONY: bench-containers
 bench-containers: build python ## Containers of scikit-learn with and without batching, as in Clipper's figures (15 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/containers.py $(FLAGS)

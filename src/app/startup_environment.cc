@@ -11,9 +11,6 @@
 namespace foliot {
 namespace {
 
-// Some tens of microseconds: longer than from one operator to the next, shorter than from one
-// EXEC to the next.
-constexpr const char* kSpinCount = "5000";
 // The heap is marked as memory that may have huge pages (madvise), which is what most systems allow.
 constexpr const char* kHugePages = "glibc.malloc.hugetlb=1";
 
@@ -30,10 +27,6 @@ void set_startup_environment(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
   const auto is_set = [](const char* variable) { return std::getenv(variable) != nullptr; };
   if (command == "controller" && !is_set("GLIBC_TUNABLES")) begin_anew_with("GLIBC_TUNABLES", kHugePages, argv);
-  const bool runs_models = command == "serve" || command == "worker" || command == "profile";
-  if (runs_models && !is_set("GOMP_SPINCOUNT") && !is_set("OMP_WAIT_POLICY")) {
-    begin_anew_with("GOMP_SPINCOUNT", kSpinCount, argv);
-  }
 }
 
 }  // namespace foliot

@@ -13,8 +13,8 @@ namespace foliot {
 
 inline constexpr std::string_view kCodeFile = "model.py";
 
-// Files of frameworks, by what their names end with; where there is no model.py, `foliot.file_model` of the Python
-// package loads them.
+// Files of frameworks, by what their names end with; where there is no model.py, `foliot.adapters.file_model` of the
+// Python package loads them.
 inline constexpr std::array<std::string_view, 9> kFrameworkSuffixes{".skops", ".joblib", ".pkl", ".pickle", ".json",
                                                                     ".ubj",   ".bst",    ".txt", ".cbm"};
 

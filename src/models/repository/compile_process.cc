@@ -33,21 +33,17 @@ constexpr Duration kListen = Duration::milliseconds(50);
 constexpr int64_t kStarvedPart = 10;
 
 // Settings of libraries and sanitizers; nothing else of the server's environment, which
-// may contain secrets. How long threads spin suits those that EXEC has pinned, and these are not.
+// may contain secrets.
 std::vector<std::string> environment() {
-  constexpr std::array<std::string_view, 8> kPassedOn{
-      "LD_LIBRARY_PATH=", "ONEDNN_", "DNNL_", "OMP_", "GOMP_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
+  constexpr std::array<std::string_view, 6> kPassedOn{"LD_LIBRARY_PATH=", "ONEDNN_",        "DNNL_",
+                                                      "ASAN_OPTIONS=",    "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
   std::vector<std::string> result;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
-    if (text.starts_with("GOMP_SPINCOUNT=")) continue;
     if (std::ranges::any_of(kPassedOn, [&](std::string_view name) { return text.starts_with(name); })) {
       result.emplace_back(text);
     }
   }
-  // A thread that waits for others must not keep a CPU busy meanwhile: other compilations and
-  // the server's start want it, also before models are served.
-  result.emplace_back("OMP_WAIT_POLICY=PASSIVE");
   return result;
 }
 

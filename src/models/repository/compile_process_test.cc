@@ -128,12 +128,6 @@ TEST_F(CompileProcessTest, AFloodOfWordsIsDropped) {
   EXPECT_LT(status.message().size(), 2000u);
 }
 
-// Nor while it has the whole CPU: others compile beside it.
-TEST_F(CompileProcessTest, ItsThreadsDoNotSpin) {
-  EXPECT_THAT(run("echo \"waits $OMP_WAIT_POLICY, spins $GOMP_SPINCOUNT.\" >&2; exit 2").message(),
-              HasSubstr("waits PASSIVE, spins ."));
-}
-
 TEST_F(CompileProcessTest, CanBeCancelled) {
   int asked = 0;
   const Status status = run("exec sleep 1000", {.progress = {}, .cancelled = [&] { return ++asked == 2; }});

@@ -19,6 +19,7 @@
 #include "engine/device/cpu/instruction_set.h"
 #include "engine/device/cpu/packing.h"
 #include "engine/device/cpu/prepared_program.h"
+#include "engine/device/cpu/team.h"
 #include "foundation/base/check.h"
 
 namespace foliot {
@@ -95,12 +96,14 @@ class CpuExecutable : public Executable {
     FOLIOT_CHECK(loaded_ && run.input_offset % kTensorAlignment == 0 && run.output_offset % kTensorAlignment == 0);
     FOLIOT_CHECK(run.part.context < place_.memory.workspaces.size());
     use_threads(run.part.lanes.count * place_.threads);
-    return program_->run(run.plan, run.part.lanes, run.part.range,
-                         {.weights = pages_.data(),
-                          .workspace = place_.memory.workspaces[run.part.context]->data(),
-                          .input = place_.memory.io_cache.data() + run.input_offset,
-                          .output = place_.memory.io_cache.data() + run.output_offset},
-                         run.failed_rows);
+    Status status = program_->run(run.plan, run.part.lanes, run.part.range,
+                                  {.weights = pages_.data(),
+                                   .workspace = place_.memory.workspaces[run.part.context]->data(),
+                                   .input = place_.memory.io_cache.data() + run.input_offset,
+                                   .output = place_.memory.io_cache.data() + run.output_offset},
+                                  run.failed_rows);
+    if (omp_get_max_threads() > 1) Team::of_this_thread().rest();
+    return status;
   }
 
  private:
@@ -117,6 +120,7 @@ class OneDnnDevice : public CpuDevice {
   explicit OneDnnDevice(const CpuDeviceOptions& options)
       : options_(options), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     FOLIOT_CHECK(options.threads > 0 && options.lanes > 0 && options.threads % options.lanes == 0);
+    FOLIOT_CHECK(teams_serve_openmp());
     dnnl::set_primitive_cache_capacity(kPrimitiveCacheEntries);
   }
 

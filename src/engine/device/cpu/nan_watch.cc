@@ -1,6 +1,5 @@
 #include "engine/device/cpu/nan_watch.h"
 
-#include <omp.h>
 #include <xmmintrin.h>
 
 #include <algorithm>
@@ -56,22 +55,10 @@ NanWatch::NanWatch(const Plan& plan)
   }
 }
 
-void NanWatch::begin() const {
-  const auto forget = [] { _mm_setcsr(_mm_getcsr() & ~kInvalidOperation); };
-  if (omp_get_max_threads() == 1) return forget();
-#pragma omp parallel
-  forget();
-}
+void NanWatch::begin() const { _mm_setcsr(_mm_getcsr() & ~kInvalidOperation); }
 
 void NanWatch::end(const std::byte* input, RowSet* failed_rows) const {
-  unsigned seen = 0;
-  if (omp_get_max_threads() == 1) {
-    seen = _mm_getcsr();
-  } else {
-#pragma omp parallel reduction(| : seen)
-    seen |= _mm_getcsr();
-  }
-  if ((seen & kInvalidOperation) == 0 || failed_rows == nullptr) return;
+  if ((_mm_getcsr() & kInvalidOperation) == 0 || failed_rows == nullptr) return;
   for (const Watched& watched : inputs_) {
     const uint64_t bytes = watched.row_elements * size_of(watched.type);
     for (uint32_t row = 0; row < watched.rows; ++row) {

@@ -25,7 +25,7 @@ class NanWatch {
 
   // Whether an operator of the plan loses NaN; without one there is nothing to do.
   bool is_needed() const { return needed_; }
-  // Forgets what the processor remembers, on all threads of the team.
+  // Forgets what the processor remembers. The calling thread's state has that of its team's members (team.h).
   void begin() const;
   // Adds the rows to blame, if anything was lost since begin(). `input`: the plan's input block.
   void end(const std::byte* input, RowSet* failed_rows) const;

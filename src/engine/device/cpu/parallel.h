@@ -4,7 +4,10 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "engine/device/cpu/team.h"
 
 namespace foliot {
 
@@ -20,8 +23,19 @@ void parallel_for(int64_t count, int64_t work, const Body& body) {
     for (int64_t i = 0; i < count; ++i) body(i);
     return;
   }
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < count; ++i) body(i);
+  struct Loop {
+    int64_t count;
+    const Body& body;
+  } loop{count, body};
+  const auto run_share = [](void* data) {
+    const Loop& all = *static_cast<Loop*>(data);
+    const SharePosition position = share_position();
+    const int64_t each = all.count / position.shares, more = all.count % position.shares;
+    const int64_t first = position.share * each + std::min<int64_t>(position.share, more);
+    const int64_t last = first + each + (position.share < more ? 1 : 0);
+    for (int64_t i = first; i < last; ++i) all.body(i);
+  };
+  Team::of_this_thread().run(static_cast<uint32_t>(omp_get_max_threads()), run_share, &loop);
 }
 
 }  // namespace foliot
