@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,6 +48,14 @@ struct VulkanMemory {
   VkDeviceAddress address = 0;
   std::byte* host = nullptr;
 };
+
+// What a process that may open only named files needs, of what is there: folders of drivers, and devices that get
+// requests (ioctl).
+struct VulkanFiles {
+  std::vector<std::filesystem::path> readable;
+  std::vector<std::filesystem::path> controlled;
+};
+VulkanFiles vulkan_files();
 
 // Errors: kUnavailable if there is no loader, or no driver; what to do stands in the message.
 Result<std::vector<VulkanGpu>> vulkan_gpus();

@@ -178,6 +178,27 @@ Result<std::vector<ListedGpu>> list_gpus(const VulkanInstance& instance) {
   return listed;
 }
 
+VulkanFiles vulkan_files() {
+  namespace fs = std::filesystem;
+  // Something to control there always is: a driver that computes on the CPU may do what the others may.
+  VulkanFiles files{.readable = {}, .controlled = {"/dev/null"}};
+  std::error_code error;
+  for (const char* folder : {"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/vulkan", "/etc/vulkan",
+                             "/usr/share/drirc.d", "/etc/ld.so.cache", "/proc/cpuinfo", "/sys/devices"}) {
+    if (fs::exists(folder, error)) files.readable.emplace_back(folder);
+  }
+  for (fs::directory_iterator entry("/dev", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name == "kfd" || (name.starts_with("nvidia") && !entry->is_directory(error))) {
+      files.controlled.push_back(entry->path());
+    }
+  }
+  for (fs::directory_iterator entry("/dev/dri", error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().starts_with("renderD")) files.controlled.push_back(entry->path());
+  }
+  return files;
+}
+
 Result<std::vector<VulkanGpu>> vulkan_gpus() {
   FOLIOT_ASSIGN_OR_RETURN(const VulkanInstance instance, open_vulkan_instance(false));
   const Result<std::vector<ListedGpu>> listed = list_gpus(instance);

@@ -101,7 +101,7 @@ class DriverDevice : public VulkanDevice {
  public:
   explicit DriverDevice(std::shared_ptr<VulkanDriver> driver) : driver_(std::move(driver)) {}
 
-  std::string kind() const override { return fmt::format("vulkan:{}", driver_->gpu().name); }
+  std::string kind() const override { return vulkan_kind(driver_->gpu().name); }
   std::string fingerprint() const override {
     return fmt::format("{} lowering={}", driver_->gpu().driver, kVulkanLoweringVersion);
   }
@@ -183,6 +183,18 @@ Result<std::unique_ptr<Executable>> DriverDevice::preload(std::span<const Plan> 
 }
 
 }  // namespace
+
+std::string vulkan_kind(std::string_view name) {
+  constexpr size_t kNameBytesMax = 48;
+  std::string kind = "vulkan:";
+  for (const char c : name.substr(0, kNameBytesMax)) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
+    if (is_plain) kind += c;
+    if (!is_plain && kind.back() != '-' && kind.back() != ':') kind += '-';
+  }
+  if (kind.back() == '-') kind.pop_back();
+  return kind;
+}
 
 std::unique_ptr<VulkanDevice> make_vulkan_device(std::shared_ptr<VulkanDriver> driver) {
   return std::make_unique<DriverDevice>(std::move(driver));

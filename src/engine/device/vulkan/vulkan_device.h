@@ -6,6 +6,8 @@
 #define FOLIOT_ENGINE_DEVICE_VULKAN_VULKAN_DEVICE_H_
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "engine/device/device.h"
 #include "engine/device/vulkan/driver.h"
@@ -23,6 +25,10 @@ class VulkanDevice : public Device {
   // Of the last run(). Belongs to its thread.
   virtual VulkanExecTimes exec_times() const = 0;
 };
+
+// The kind of devices of this name, which has no other signs than a kind may have (foundation/core/model_info.h):
+// "vulkan:llvmpipe-LLVM-15.0.6-256-bits".
+std::string vulkan_kind(std::string_view name);
 
 // Devices over one driver share its queue and its pipelines.
 //

@@ -117,7 +117,8 @@ TEST_F(VulkanDeviceTest, RegistersTheConformanceSuite) { EXPECT_GT(kVulkanRegist
 
 TEST_F(VulkanDeviceTest, KindNamesTheDevice) {
   const auto device = make_device();
-  EXPECT_EQ(device->kind(), "vulkan:" + driver().value()->gpu().name);
+  EXPECT_EQ(device->kind(), vulkan_kind(driver().value()->gpu().name));
+  EXPECT_EQ(vulkan_kind("llvmpipe (LLVM 15.0.6, 256 bits)"), "vulkan:llvmpipe-LLVM-15.0.6-256-bits");
   EXPECT_TRUE(device->runs(device->another()->fingerprint()));
   EXPECT_FALSE(device->runs("another driver lowering=1"));
 }
