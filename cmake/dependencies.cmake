@@ -39,15 +39,11 @@ find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(DNNL::dnnl SHARED IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY})
 
-# CUDA: the driver's header, where there is one.
-find_package(CUDAToolkit 12 QUIET)
-add_library(cuda_headers INTERFACE)
-if(CUDAToolkit_FOUND)
-  message(STATUS "CUDA ${CUDAToolkit_VERSION}: GPUs are listed")
-  target_include_directories(cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
-else()
-  message(STATUS "CUDA: not found, left out (its headers are in NVIDIA's CUDA toolkit, 12 or later)")
-endif()
+# Vulkan: headers to build with, and the compiler of shaders; the loader is looked for when the program runs.
+find_path(VULKAN_INCLUDE_DIR vulkan/vulkan.h REQUIRED)
+find_program(GLSLC glslc REQUIRED)
+add_library(vulkan_headers INTERFACE)
+target_include_directories(vulkan_headers SYSTEM INTERFACE ${VULKAN_INCLUDE_DIR})
 
 # Debian's gRPC leaves this one out of its own link line.
 find_library(ABSL_SYNCHRONIZATION_LIBRARY absl_synchronization REQUIRED)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_device.h"
-#include "engine/device/cuda/driver.h"
+#include "engine/device/vulkan/driver.h"
 #include "foundation/base/units.h"
 #include "foundation/platform/memory.h"
 #include "foundation/platform/processor.h"
@@ -50,22 +50,17 @@ void print_cpu() {
   fmt::print("        locked memory  {}\n", locked_memory_limit());
 }
 
-void print_gpu(const Gpu& gpu) {
-  fmt::print("gpu {:<3} {}\n", gpu.ordinal, gpu.name);
-  fmt::print("        capability     {}.{}, {} multiprocessors\n", gpu.capability_major, gpu.capability_minor,
-             gpu.multiprocessors);
+void print_gpu(size_t number, const VulkanGpu& gpu) {
+  fmt::print("gpu {:<3} {}\n", number, gpu.name);
+  fmt::print("        driver         {}\n", gpu.driver);
   fmt::print("        memory         {}\n", format_bytes(gpu.memory_bytes));
-  fmt::print("        pages          {}\n", gpu.block_granularity == 0
-                                                ? "none: it cannot put memory behind addresses"
-                                                : "multiples of " + format_bytes(gpu.block_granularity));
+  const std::string use = gpu.is_processor ? "only when asked for: it computes on the CPU" : "when asked for";
+  fmt::print("        used           {}{}\n", use, gpu.lacks.empty() ? "" : ", but it lacks " + gpu.lacks);
 }
 
 Status print_gpus() {
-  FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<CudaDriver> driver, open_cuda_driver());
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<Gpu> gpus, driver->gpus());
-  if (gpus.empty()) return Status::unavailable("NVIDIA's driver finds none");
-  for (const Gpu& gpu : gpus) print_gpu(gpu);
-  fmt::print("\nContainers use GPUs: gpus = [0] in their model.toml. Compiled models run on the CPU.\n");
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<VulkanGpu> gpus, vulkan_gpus());
+  for (size_t number = 0; number < gpus.size(); ++number) print_gpu(number, gpus[number]);
   return {};
 }
 
@@ -76,7 +71,7 @@ void add_devices_command(CLI::App& app, int& exit_code) {
   command->footer(
       "Processors and memory are those that this process may use: what its control group (a container's\n"
       "limits) and its CPU affinity leave. Cores are listed by NUMA node, and devices as `foliot serve` has\n"
-      "them without --devices and --threads. CUDA_VISIBLE_DEVICES hides GPUs.");
+      "them without --devices and --threads. GPUs are those that Vulkan's drivers find.");
   command->callback([&exit_code] {
     print_cpu();
     if (const Status status = print_gpus(); !status.ok()) fmt::print("gpu     none: {}\n", status.message());

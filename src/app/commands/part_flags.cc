@@ -238,7 +238,8 @@ uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const 
 
 CLI::Option* add_lane_flags(CLI::App& app, DeviceFlags& devices) {
   CLI::Option* const sets =
-      app.add_option("--devices", devices.sets, "a device for each set of cores, pinned there, e.g. '0-15;16-31'")
+      app.add_option("--devices", devices.sets,
+                     "a device for each set of cores, pinned there, e.g. '0-15;16-31'; or a GPU: vulkan, vulkan:0")
           ->type_name("CORES[;CORES]...")
           ->default_str("one for each NUMA node")
           ->check([](const std::string& text) {

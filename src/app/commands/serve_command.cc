@@ -66,6 +66,8 @@ int serve(const ServeFlags& flags) {
   if (!lone.ok()) return fail(lone.status(), kExitNothingToServe);
   options.frontend.log_levels = log_levels(flags.log);
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
+  // Before a driver of a GPU starts threads.
+  StopSignals signals;
   Result<DevicePlaces> places = device_places(flags.devices);
   if (!places.ok()) return fail(places.status(), kExitUsage);
   options.worker.devices = std::move(places).value();
@@ -73,7 +75,6 @@ int serve(const ServeFlags& flags) {
   if (const Status status = set_tasks(flags.tasks, options.controller.tasks, options.task_scaling); !status.ok()) {
     return fail(status);
   }
-  StopSignals signals;
   options.compile_command = confined_compile_command();
   options.container_command = container_launch_command();
   options.python_package = python_package_folder();

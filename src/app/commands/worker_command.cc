@@ -80,6 +80,7 @@ Status run_real(const WorkerFlags& flags) {
   WorkerServerOptions options = flags.server;
   FOLIOT_ASSIGN_OR_RETURN(options.worker.devices, device_places(flags.devices));
   options.worker.contexts = contexts(flags.devices, "foliot", options.worker.devices);
+  if (options.kind == kDefaultKind) options.kind = kind_of(options.worker.devices.front());
   options.compile_command = confined_compile_command();
   options.container_command = container_launch_command();
   options.python_package = python_package_folder();

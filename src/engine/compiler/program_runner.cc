@@ -21,9 +21,15 @@ uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * 
 // program that goes first.
 class Stopwatch {
  public:
-  Duration elapsed() const { return std::min(read_clock(CLOCK_MONOTONIC) - wall_, processor_.elapsed()); }
+  // Only the CPU computes by threads of this process.
+  explicit Stopwatch(const Device& device) : computes_here_(device.kind() == "cpu") {}
+  Duration elapsed() const {
+    const Duration wall = read_clock(CLOCK_MONOTONIC) - wall_;
+    return computes_here_ ? std::min(wall, processor_.elapsed()) : wall;
+  }
 
  private:
+  bool computes_here_;
   Duration wall_ = read_clock(CLOCK_MONOTONIC);
   ProcessorTime processor_;
 };
@@ -77,7 +83,7 @@ Status ProgramRunner::start(const Program& program, std::shared_ptr<WeightsSourc
   // The first LOAD also meets memory that was never touched.
   FOLIOT_RETURN_IF_ERROR(executable_->load(indices));
   executable_->unload();
-  const Stopwatch stopwatch;
+  const Stopwatch stopwatch(device_);
   FOLIOT_RETURN_IF_ERROR(executable_->load(indices));
   load_duration_ = stopwatch.elapsed();
   return {};
@@ -92,7 +98,7 @@ Result<Duration> ProgramRunner::run(size_t plan, std::span<const std::byte> inpu
 }
 
 Result<Duration> ProgramRunner::run_range(size_t plan, OperatorRange range) {
-  const Stopwatch stopwatch;
+  const Stopwatch stopwatch(device_);
   FOLIOT_RETURN_IF_ERROR(executable_->run({.plan = static_cast<uint32_t>(plan),
                                            .part = {.range = range},
                                            .output_offset = output_offset_,

@@ -70,11 +70,14 @@ void step_back(bool background) {
 }
 
 // True if files are restricted, false if this kernel cannot.
-Result<bool> restrict_files(const std::vector<std::filesystem::path>& readable, int landlock_max) {
-  std::optional<Landlock> landlock = Landlock::create(false, landlock_max);
+Result<bool> restrict_files(const Confinement& confinement) {
+  std::optional<Landlock> landlock = Landlock::create(false, confinement.kernel.landlock);
   if (!landlock) return false;
-  for (const std::filesystem::path& path : readable) {
+  for (const std::filesystem::path& path : confinement.readable) {
     FOLIOT_RETURN_IF_ERROR(landlock->allow(path, Landlock::Access::kRead));
+  }
+  for (const std::filesystem::path& path : confinement.controlled) {
+    FOLIOT_RETURN_IF_ERROR(landlock->allow(path, Landlock::Access::kControl));
   }
   return landlock->enforce();
 }
@@ -115,8 +118,16 @@ void allow_opening(SystemCallFilter& filter, const FileRights& rights) {
   allow(O_ACCMODE, O_RDWR);
 }
 
+// Any request to any driver, but those of sockets (type 0x89), of which some name a process that gets signals.
+void allow_device_control(SystemCallFilter& filter) {
+  constexpr uint64_t kOfSockets = 0x8900, kType = 0xff00;
+  for (uint64_t bit = 0x100; bit < kType; bit <<= 1) {
+    filter.allow("ioctl", {{.argument = 1, .mask = bit, .value = ~kOfSockets & bit}});
+  }
+}
+
 // The kernels that are generated need executable memory.
-std::optional<std::string> restrict_system_calls() {
+std::optional<std::string> restrict_system_calls(bool controls_devices) {
   if (kSanitized) return "no filter of system calls under a sanitizer";
   SystemCallFilter filter;
   filter.allow(computing_system_calls());
@@ -124,7 +135,11 @@ std::optional<std::string> restrict_system_calls() {
   allow_threads(filter);
   allow_self_control(filter);
   allow_descriptor_control(filter);
-  allow_opening(filter, {});
+  allow_opening(filter, {.write = controls_devices});
+  if (controls_devices) {
+    allow_device_control(filter);
+    filter.allow("access");  // by which Vulkan's loader looks for drivers; it shows whether a file is there
+  }
   return filter.load();
 }
 
@@ -289,14 +304,6 @@ FileRights file_rights(const Isolation& isolation) {
           .times = isolation.read_only};
 }
 
-// Any request to any driver, but those of sockets (type 0x89), of which some name a process that gets signals.
-void allow_device_control(SystemCallFilter& filter) {
-  constexpr uint64_t kOfSockets = 0x8900, kType = 0xff00;
-  for (uint64_t bit = 0x100; bit < kType; bit <<= 1) {
-    filter.allow("ioctl", {{.argument = 1, .mask = bit, .value = ~kOfSockets & bit}});
-  }
-}
-
 std::optional<std::string> restrict_system_calls(const ProgramConfinement& confinement, const Isolation& isolation) {
   const auto equals = &SystemCallFilter::equals;
   const FileRights rights = file_rights(isolation);
@@ -354,11 +361,11 @@ Result<std::vector<std::string>> confine(const Confinement& confinement) {
     return Status::internal(because("cannot give up new privileges", errno));
   }
   FOLIOT_RETURN_IF_ERROR(limit_resources(confinement));
-  FOLIOT_ASSIGN_OR_RETURN(const bool files_restricted,
-                          restrict_files(confinement.readable, confinement.kernel.landlock));
+  FOLIOT_ASSIGN_OR_RETURN(const bool files_restricted, restrict_files(confinement));
   if (!files_restricted) note("no Landlock: it may read what this user may read");
   note(drop_privileges(files_restricted));
-  note(restrict_system_calls());
+  // Where Landlock does not say which, no device is opened.
+  note(restrict_system_calls(files_restricted && !confinement.controlled.empty()));
   return missing;
 }
 

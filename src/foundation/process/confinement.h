@@ -21,11 +21,12 @@ struct Confinement {
   // The only files and folders that can be opened from now on, to be read. What
   // is open already stays so.
   std::vector<std::filesystem::path> readable;
-  uint64_t memory_bytes = 0;  // of address space; 0: no limit
-  uint64_t file_bytes = 0;    // of a file that is written; 0: no limit
-  Duration cpu_time;          // of all threads together; zero: no limit
-  bool background = false;    // disk and CPU only where no other process wants them
-  KernelLimits kernel{};      // its Landlock
+  std::vector<std::filesystem::path> controlled{};  // devices: read, written, and their drivers sent requests (ioctl)
+  uint64_t memory_bytes = 0;                        // of address space; 0: no limit
+  uint64_t file_bytes = 0;                          // of a file that is written; 0: no limit
+  Duration cpu_time;                                // of all threads together; zero: no limit
+  bool background = false;                          // disk and CPU only where no other process wants them
+  KernelLimits kernel{};                            // its Landlock
 };
 
 // Confines the calling process, and returns what was not available ("no ...").

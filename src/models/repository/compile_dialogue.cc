@@ -70,6 +70,7 @@ std::string encode_request(const CompileRequest& request) {
             {"owns_folder", options.owns_folder},
             {"declared", Json::array()},
             {"threads", request.threads},
+            {"gpu", request.gpu},
             {"share", request.share},
             {"memory_bytes", request.memory_bytes},
             {"cpu_time_ns", request.cpu_time.nanoseconds()}};
@@ -97,6 +98,7 @@ Result<CompileRequest> decode_request(std::string_view bytes) try {
   json.at("owns_folder").get_to(options.owns_folder);
   for (const Json& tensor : json.at("declared")) options.declared.push_back(tensor_of(tensor));
   json.at("threads").get_to(request.threads);
+  json.at("gpu").get_to(request.gpu);
   json.at("share").get_to(request.share);
   if (request.share > CpuShare::kSmall) return Status::invalid_argument("not a request to compile: no such share");
   json.at("memory_bytes").get_to(request.memory_bytes);

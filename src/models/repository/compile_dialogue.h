@@ -28,6 +28,7 @@ struct CompileRequest {
   std::filesystem::path model;  // the .onnx file
   CompileOptions options;
   uint32_t threads = 1;  // of one EXEC
+  std::string gpu{};     // VulkanOptions::which; empty: it is compiled for the CPU
   CpuShare share = CpuShare::kWhole;
   uint64_t memory_bytes = 0;  // of address space; 0: no limit
   Duration cpu_time;          // zero: no limit

@@ -35,8 +35,8 @@ constexpr int64_t kStarvedPart = 10;
 // Settings of libraries and sanitizers; nothing else of the server's environment, which
 // may contain secrets.
 std::vector<std::string> environment() {
-  constexpr std::array<std::string_view, 6> kPassedOn{"LD_LIBRARY_PATH=", "ONEDNN_",        "DNNL_",
-                                                      "ASAN_OPTIONS=",    "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
+  constexpr std::array<std::string_view, 7> kPassedOn{"VK_",           "LD_LIBRARY_PATH=", "ONEDNN_",      "DNNL_",
+                                                      "ASAN_OPTIONS=", "UBSAN_OPTIONS=",   "TSAN_OPTIONS="};
   std::vector<std::string> result;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
@@ -138,19 +138,21 @@ Result<std::vector<std::filesystem::path>> readable_files(const CompileRequest& 
   return std::vector{folder.empty() ? std::filesystem::path(".") : folder, request.model};
 }
 
-Status compile_as_asked(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device) {
+Status compile_as_asked(const CompileTarget& target) {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   FOLIOT_ASSIGN_OR_RETURN(const CompileRequest request, decode_request(input));
   std::optional<PeriodicYield> courtesy;
   if (request.share != CpuShare::kWhole) courtesy.emplace();
   FOLIOT_ASSIGN_OR_RETURN(std::vector<std::filesystem::path> readable, readable_files(request));
-  FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine({.readable = std::move(readable),
-                                                          .memory_bytes = request.memory_bytes,
-                                                          .file_bytes = request.memory_bytes,
-                                                          .cpu_time = request.cpu_time,
-                                                          .background = request.share == CpuShare::kLeftover}));
+  Confinement confinement{.readable = std::move(readable),
+                          .memory_bytes = request.memory_bytes,
+                          .file_bytes = request.memory_bytes,
+                          .cpu_time = request.cpu_time,
+                          .background = request.share == CpuShare::kLeftover};
+  if (!request.gpu.empty()) target.allow_gpu(confinement);
+  FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine(confinement));
   for (const std::string& what : unconfined) say(CompileUnconfined{what});
-  const std::unique_ptr<Device> device = make_device(request.threads);
+  FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, target.make_device(request));
   const auto progress = [](std::string_view step, double share) { say(CompileStep{std::string(step), share}); };
   FOLIOT_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           foliot::compile(request.model, request.options, *device, progress));
@@ -240,10 +242,10 @@ std::set<std::string> CompileProcess::unconfined() const {
   return unconfined_;
 }
 
-int serve_compile_request(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device) {
+int serve_compile_request(const CompileTarget& target) {
   Status status;
   try {
-    status = compile_as_asked(make_device);
+    status = compile_as_asked(target);
   } catch (const std::bad_alloc&) {
     status = Status::resource_exhausted("compiling needs more memory than it may use; raise --compile-memory");
   }

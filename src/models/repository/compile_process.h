@@ -27,6 +27,7 @@
 #include "engine/device/device.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
+#include "foundation/process/confinement.h"
 #include "foundation/process/fork_server.h"
 #include "models/repository/compile_dialogue.h"
 
@@ -88,10 +89,17 @@ class CompileProcess {
   std::set<std::string> unconfined_;
 };
 
+// What the process compiles for.
+struct CompileTarget {
+  std::function<Result<std::unique_ptr<Device>>(const CompileRequest& request)> make_device;
+  // What a GPU's driver needs, if the request names one; adds it to what may be opened.
+  std::function<void(Confinement& confinement)> allow_gpu;
+};
+
 // The other side, in the process: reads the request, confines itself, compiles,
 // and writes the package into descriptor 3. Returns the exit code.
 // REQUIRES: no threads yet.
-int serve_compile_request(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device);
+int serve_compile_request(const CompileTarget& target);
 
 }  // namespace foliot
 

@@ -38,6 +38,7 @@ const bool stands_by = [] {
 TEST(CompileDialogueTest, RequestsComeAsTheyWent) {
   CompileRequest request{.model = "/a folder/\xff\"/model.onnx",
                          .threads = 3,
+                         .gpu = "a GPU",
                          .share = CpuShare::kSmall,
                          .memory_bytes = uint64_t{1} << 40,
                          .cpu_time = Duration::seconds(7)};
@@ -53,6 +54,7 @@ TEST(CompileDialogueTest, RequestsComeAsTheyWent) {
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(back->model, request.model);
   EXPECT_EQ(back->threads, 3u);
+  EXPECT_EQ(back->gpu, "a GPU");
   EXPECT_EQ(back->share, CpuShare::kSmall);
   EXPECT_EQ(back->memory_bytes, request.memory_bytes);
   EXPECT_EQ(back->cpu_time, request.cpu_time);

@@ -61,9 +61,9 @@ void reconcile_foreign_settings(ModelFolder& model) {
     return;
   }
   if (!said.tensors.empty()) {
-    model.foreign.notes.push_back(
-        fmt::format("{}: inputs and outputs are those that {}", said.tensors.front().where,
-                    model.model.filename() == kCodeFile ? "model.py describes" : "the file has; the input is named so"));
+    model.foreign.notes.push_back(fmt::format(
+        "{}: inputs and outputs are those that {}", said.tensors.front().where,
+        model.model.filename() == kCodeFile ? "model.py describes" : "the file has; the input is named so"));
   }
   if (!said.batch_sizes) return;
   const uint32_t largest = said.batch_sizes->value.back();

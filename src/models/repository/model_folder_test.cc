@@ -65,8 +65,7 @@ TEST_F(ModelFolderTest, NamesWhatOtherServersWouldRead) {
   EXPECT_THAT(notes_of_foreign_settings(models[0]),
               ::testing::ElementsAre(HasSubstr("MLmodel is a file of MLflow's and is not read")));
   EXPECT_THAT(notes_of_foreign_settings(models[1]), ::testing::IsEmpty());
-  EXPECT_THAT(models[2].status.message(),
-              HasSubstr("model.pt is there: export it to ONNX, or serve it by a model.py"));
+  EXPECT_THAT(models[2].status.message(), HasSubstr("model.pt is there: export it to ONNX, or serve it by a model.py"));
 }
 
 TEST_F(ModelFolderTest, FilesOfFrameworksAreContainers) {

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "engine/device/cpu/cpu_device.h"
+#include "engine/device/vulkan/vulkan_device.h"
 #include "foundation/core/lanes.h"
+#include "foundation/core/model_info.h"
 
 namespace foliot {
 namespace {
@@ -15,8 +18,9 @@ constexpr size_t kAllCores = 2;
 
 // Of --devices gpu: the message says where a GPU is asked for.
 constexpr std::string_view kNoGpu =
-    " (compiled models run on the CPU; a container has a GPU by `gpus = [0]` in its model.toml, and `foliot devices` "
-    "lists them)";
+    " (compiled models run on a GPU by --devices vulkan:0, as `foliot devices` lists them; a container has a GPU by "
+    "`gpus "
+    "= [0]` in its model.toml)";
 
 // The node of all of them; nullopt: of several, or the machine has but one.
 std::optional<uint32_t> node_of(const CoreSet& cores, const Topology& topology) {
@@ -47,7 +51,38 @@ Status check_set(const CoreSet& cores, const DevicePlaces& earlier, const Topolo
   return Status();
 }
 
+constexpr std::string_view kVulkan = "vulkan";
+
+bool is_gpu(std::string_view set) { return set == kVulkan || set.starts_with("vulkan:"); }
+
+Result<DevicePlaces> parse_gpu(const std::string& text) {
+  if (text.find(';') != std::string::npos) {
+    return Status::invalid_argument(
+        fmt::format("--devices: '{}': a GPU is a server's only device; start another server for other devices", text));
+  }
+  const std::string which = text == kVulkan ? "" : text.substr(kVulkan.size() + 1);
+  Result<std::shared_ptr<VulkanDriver>> driver = VulkanDriver::open({.which = which});
+  if (!driver.ok()) return driver.status().with_context(fmt::format("--devices: '{}'", text));
+  return DevicePlaces{{.gpu = std::move(driver).value()}};
+}
+
 }  // namespace
+
+std::string kind_of(const DevicePlace& place) {
+  return place.gpu == nullptr ? std::string(kDefaultKind) : vulkan_kind(place.gpu->gpu().name);
+}
+
+// By its name, so that it is the same in another process.
+std::string gpu_of(const DevicePlaces& places) {
+  const std::shared_ptr<VulkanDriver>& gpu = places.front().gpu;
+  return gpu == nullptr ? "" : gpu->gpu().name;
+}
+
+std::string package_device(const DevicePlaces& places) {
+  const auto text = [](const Device& device) { return device.kind() + " " + device.fingerprint(); };
+  if (places.front().gpu != nullptr) return text(*make_vulkan_device(places.front().gpu));
+  return text(*make_cpu_device({.threads = threads_max(places)}));
+}
 
 DevicePlaces default_device_places(const Topology& topology) {
   std::vector<CoreSet> nodes = topology.usable_by_node();
@@ -70,6 +105,7 @@ DevicePlaces default_device_places(const Topology& topology) {
 }
 
 Result<DevicePlaces> parse_device_places(const std::string& sets, const Topology& topology) {
+  if (is_gpu(std::string_view(sets).substr(0, sets.find(';')))) return parse_gpu(sets);
   DevicePlaces places;
   std::string_view rest = sets;
   while (true) {
@@ -78,9 +114,9 @@ Result<DevicePlaces> parse_device_places(const std::string& sets, const Topology
     Result<CoreSet> cores = parse_core_set(set);
     const Status status = cores.ok() ? check_set(*cores, places, topology) : cores.status();
     if (!status.ok()) {
-      const bool is_gpu = set.starts_with("gpu") || set.starts_with("cuda");
+      const bool asks_for_gpu = set.starts_with("gpu") || set.starts_with("cuda") || is_gpu(set);
       return status.with_context(
-          fmt::format("--devices: device {} ('{}'){}", places.size(), set, is_gpu ? kNoGpu : ""));
+          fmt::format("--devices: device {} ('{}'){}", places.size(), set, asks_for_gpu ? kNoGpu : ""));
     }
     places.push_back(pinned(std::move(cores).value(), topology));
     if (places.size() > kDevicesPerProcessMax) {
@@ -118,6 +154,7 @@ uint32_t threads_max(const DevicePlaces& places) {
 }
 
 std::string to_string(const DevicePlace& place) {
+  if (place.gpu != nullptr) return fmt::format("the GPU '{}'", place.gpu->gpu().name);
   std::string threads = fmt::format("{} thread{}", place.threads, place.threads == 1 ? "" : "s");
   if (place.lanes > 1) threads += fmt::format(" in {} lanes", place.lanes);
   if (place.cores.empty()) return fmt::format("{} on any cores", threads);

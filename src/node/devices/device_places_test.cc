@@ -34,6 +34,13 @@ TEST(DevicePlacesTest, ByDefaultEachNodeIsADeviceAndOneCoreIsLeft) {
             "1 thread on cores 0, memory of node 0; 1 thread on cores 1, memory of node 1");
 }
 
+TEST(DevicePlacesTest, AGpuIsAServersOnlyDevice) {
+  EXPECT_EQ(error_of("vulkan:0;0-1", machine(4, 1)),
+            "--devices: 'vulkan:0;0-1': a GPU is a server's only device; start another server for other devices");
+  EXPECT_NE(error_of("0;vulkan:0", machine(4, 1)).find("--devices vulkan:0"), std::string::npos);
+  EXPECT_EQ(kind_of({}), "cpu");
+}
+
 TEST(DevicePlacesTest, OneNodeIsOneDeviceOnAnyCores) {
   EXPECT_EQ(places_of(default_device_places(machine(16, 1))), "15 threads on any cores");
   EXPECT_EQ(places_of(default_device_places(machine(1, 1))), "1 thread on any cores");

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/device/cpu/team.h"
+#include "engine/device/vulkan/vulkan_device.h"
 #include "engine/worker/device_engine.h"
 #include "foundation/base/units.h"
 #include "foundation/core/lanes.h"
@@ -20,6 +21,8 @@ namespace {
 
 // Io cache and workspaces grow with the models: a huge page is as little as they can have.
 constexpr uint64_t kGrowingBytesMin = uint64_t{2} << 20;
+// Those of a GPU cannot grow: what is recorded before it serves has their addresses.
+constexpr uint64_t kGpuIoCacheBytesMin = uint64_t{64} << 20, kGpuWorkspaceBytesMin = uint64_t{256} << 20;
 // The page cache cannot grow, so that it has room for models that come later.
 constexpr uint64_t kPageCacheBytesMin = uint64_t{256} << 20;
 // Of the largest model's inputs and outputs, so many fit in the io cache at once, and as many as may be in flight
@@ -55,8 +58,11 @@ uint64_t io_cache_for(uint64_t io_bytes, const LocalWorkerOptions& options) {
 }
 
 // What the options leave open follows from the models.
-DeviceMemory plan_memory(const LocalWorkerOptions& options, uint32_t lanes, const std::vector<CompiledModel>& models,
-                         const std::vector<uint64_t>& uncompiled) {
+DeviceMemory plan_memory(const LocalWorkerOptions& options, const DevicePlace& place,
+                         const std::vector<CompiledModel>& models, const std::vector<uint64_t>& uncompiled) {
+  const bool on_gpu = place.gpu != nullptr;
+  const uint64_t workspace_min = on_gpu ? kGpuWorkspaceBytesMin : kGrowingBytesMin;
+  const uint64_t io_cache_min = on_gpu ? kGpuIoCacheBytesMin : kGrowingBytesMin;
   uint64_t io_bytes = 0;
   uint64_t workspace_bytes = 0;
   std::vector<uint64_t> weights;
@@ -79,9 +85,9 @@ DeviceMemory plan_memory(const LocalWorkerOptions& options, uint32_t lanes, cons
   return {.page_bytes = page_bytes,
           .page_count = static_cast<uint32_t>(page_count),
           .spare_pages = static_cast<uint32_t>(page_count - std::min(pages, page_count)),
-          .io_cache_bytes = options.io_cache_bytes.value_or(io_cache_for(io_bytes, options)),
-          .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, kGrowingBytesMin)),
-          .contexts = device_contexts(lanes, options.contexts)};
+          .io_cache_bytes = options.io_cache_bytes.value_or(std::max(io_cache_for(io_bytes, options), io_cache_min)),
+          .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, workspace_min)),
+          .contexts = device_contexts(place.lanes, options.contexts)};
 }
 
 // Better than to be killed while the memory is touched. What else the process needs
@@ -141,17 +147,12 @@ Status LocalWorkerOptions::check() const {
 
 LocalWorker::LocalWorker(const LocalWorkerOptions& options, const DevicePlace& place,
                          const std::vector<CompiledModel>& models, const std::vector<uint64_t>& uncompiled)
-    : options_(options),
-      place_(place),
-      memory_(plan_memory(options, place.lanes, models, uncompiled)),
-      grown_(memory_) {}
+    : options_(options), place_(place), memory_(plan_memory(options, place, models, uncompiled)), grown_(memory_) {}
 
 Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
   FOLIOT_RETURN_IF_ERROR(check_available(memory_));
-  const bool can_grow = !options_.io_cache_bytes || !options_.workspace_bytes;
   const MemoryNode node(place_.node);
-  device_ = make_cpu_device(
-      {.threads = place_.threads, .lanes = place_.lanes, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
+  make_device();
   FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
   engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);
   executors_.resize(kExecutorsBesideLanes + place_.lanes);
@@ -167,6 +168,18 @@ Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
                                                    .context_count = options_.contexts},
                                      *engine_, outcomes, wakers);
   return start_executors();
+}
+
+void LocalWorker::make_device() {
+  if (place_.gpu != nullptr) {
+    device_ = make_vulkan_device(place_.gpu);
+    return;
+  }
+  const bool can_grow = !options_.io_cache_bytes || !options_.workspace_bytes;
+  auto cpu = make_cpu_device(
+      {.threads = place_.threads, .lanes = place_.lanes, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
+  cpu_ = cpu.get();
+  device_ = std::move(cpu);
 }
 
 // Only EXEC and its teams are pinned: the others copy, and run where there is time.
@@ -205,8 +218,15 @@ Status LocalWorker::make_room(const Program& program) {
                                           .io_cache_bytes = wanted.io_cache_bytes - grown_.io_cache_bytes,
                                           .workspace_bytes = wanted.workspace_bytes - grown_.workspace_bytes,
                                           .contexts = wanted.contexts}));
+  if (cpu_ == nullptr) {
+    const bool workspace = wanted.workspace_bytes > grown_.workspace_bytes;
+    return too_small(
+        workspace ? "its intermediates need" : "its largest batches' inputs and outputs need",
+        workspace ? wanted.workspace_bytes : wanted.io_cache_bytes, workspace ? "GPU's workspace" : "GPU's io cache",
+        workspace ? grown_.workspace_bytes : grown_.io_cache_bytes, workspace ? "--workspace" : "--io-cache");
+  }
   const MemoryNode node(place_.node);
-  FOLIOT_RETURN_IF_ERROR(device_->grow(wanted.io_cache_bytes, wanted.workspace_bytes));
+  FOLIOT_RETURN_IF_ERROR(cpu_->grow(wanted.io_cache_bytes, wanted.workspace_bytes));
   worker_->grow_io_cache(wanted.io_cache_bytes);
   grown_ = wanted;
   return Status();

@@ -73,7 +73,7 @@ class LocalWorker {
   // After start():
   Worker& worker() { return *worker_; }
   Engine& engine() { return *engine_; }
-  bool memory_locked() const { return device_->memory_locked(); }
+  bool memory_locked() const { return cpu_ == nullptr || cpu_->memory_locked(); }
   IoCacheBytes io_cache() const;  // any thread
   // Before a model is added: makes io cache and workspace large enough for it, where the
   // options leave them open. Belongs to the thread that adds models. Errors:
@@ -81,6 +81,7 @@ class LocalWorker {
   Status make_room(const Program& program);
 
  private:
+  void make_device();
   Status start_executors();
 
   const LocalWorkerOptions options_;
@@ -88,7 +89,8 @@ class LocalWorker {
   const DeviceMemory memory_;
   DeviceMemory grown_;  // what it is now
   // In the order in which they are made; each uses those before it.
-  std::unique_ptr<CpuDevice> device_;
+  std::unique_ptr<Device> device_;
+  CpuDevice* cpu_ = nullptr;  // device_ if it is one
   std::unique_ptr<Engine> engine_;
   std::deque<ExecutorThread> executors_;  // as Worker::executors() has them
   std::unique_ptr<Worker> worker_;

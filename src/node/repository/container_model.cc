@@ -34,7 +34,8 @@ std::string fingerprint(const ContainerConfig& config) {
   return text;
 }
 
-// Passes on what `foliot.adapters.file_model` asks for. A file that MLServer's scikit-learn runtime would read is trusted as there.
+// Passes on what `foliot.adapters.file_model` asks for. A file that MLServer's scikit-learn runtime would read is
+// trusted as there.
 void add_file_model(const ModelFolder& folder, ContainerOptions& options) {
   const ForeignSettings& foreign = folder.foreign;
   options.environment.push_back(fmt::format("FOLIOT_MODEL_FILE={}", folder.model.filename().string()));

@@ -18,7 +18,6 @@
 #include "control/controller/cluster_view_observer.h"
 #include "control/controller/rolling_duration_model.h"
 #include "control/policies/registry.h"
-#include "engine/device/cpu/cpu_device.h"
 #include "foundation/base/check.h"
 #include "foundation/base/units.h"
 #include "foundation/config/repository_path.h"
@@ -76,12 +75,14 @@ class Server::Parts {
   explicit Parts(const ServerOptions& options)
       : options_(options),
         compiler_(options.compile_command, options.compile_limits),
-        packages_(cache_folder(options.repository, options.cache), options.weights_tier, device_fingerprint(),
+        packages_(cache_folder(options.repository, options.cache), options.weights_tier,
+                  package_device(options.worker.devices),
                   [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
                     return compiler_.compile(
                         {.model = model,
                          .options = compile_options,
                          .threads = threads_max(options_.worker.devices),
+                         .gpu = gpu_of(options_.worker.devices),
                          .share = options_.compile_in_background && catalog_.ready() ? CpuShare::kLeftover
                                                                                      : CpuShare::kWhole},
                         output, watch);
@@ -112,10 +113,6 @@ class Server::Parts {
   std::string description() const;
 
  private:
-  std::string device_fingerprint() const {
-    const auto device = make_cpu_device({.threads = threads_max(options_.worker.devices)});
-    return device->kind() + " " + device->fingerprint();
-  }
   // Which has no pipelines, and whose path is no place for variants.
   bool is_one_model() const {
     const auto lone = find_lone_model(options_.repository);
@@ -368,6 +365,7 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
       ModelHost::Parts{.catalog = catalog_,
                        .planner = inbox_,
                        .devices = devices_->hosts(),
+                       .kind = kind_of(options_.worker.devices.front()),
                        .containers = containers_.get(),
                        .on_served =
                            [this](const ModelInfo& model) {
@@ -414,8 +412,8 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   controller_->set_target_report(options_.on_failure);
   for (uint32_t device = 0; device < devices_->count(); ++device) {
     const uint32_t lanes = options_.worker.devices[device].lanes;
-    const DeviceId id =
-        controller.add_device(page_count, monotonic_now(), kDefaultKind, lanes, options_.worker.contexts);
+    const DeviceId id = controller.add_device(page_count, monotonic_now(), kind_of(options_.worker.devices[device]),
+                                              lanes, options_.worker.contexts);
     FOLIOT_CHECK(id == DeviceId(device));
   }
   return controller_->start();

@@ -13,7 +13,6 @@
 #include "answer/personal/service/personal_file.h"
 #include "cluster/sessions/worker_link.h"
 #include "cluster/transport/link_loop.h"
-#include "engine/device/cpu/cpu_device.h"
 #include "foundation/base/units.h"
 #include "foundation/config/repository_path.h"
 #include "foundation/core/catalog.h"
@@ -55,11 +54,6 @@ std::string unheeded_rules(std::string_view name) {
       "model '{}': [labels] and [split] are not heeded by workers; put the model.toml in the folder of each front "
       "end's --applications, too",
       name);
-}
-
-std::string device_fingerprint(uint32_t threads) {
-  const auto device = make_cpu_device({.threads = threads});
-  return device->kind() + " " + device->fingerprint();
 }
 
 uint64_t staging_bytes(const WorkerServerOptions& options, const ModelStartup& models) {
@@ -161,12 +155,13 @@ WorkerServer::Parts::~Parts() {
 // Compiles in the background once the worker serves.
 PackageStore WorkerServer::Parts::make_packages() {
   return {cache_folder(options_.repository, options_.cache), options_.weights_tier,
-          device_fingerprint(threads_max(options_.worker.devices)),
+          package_device(options_.worker.devices),
           [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
             return compiler_.compile(
                 {.model = model,
                  .options = compile_options,
                  .threads = threads_max(options_.worker.devices),
+                 .gpu = gpu_of(options_.worker.devices),
                  .share = options_.compile_in_background && serves_.load() ? CpuShare::kLeftover : CpuShare::kWhole},
                 output, watch);
           }};

@@ -183,6 +183,19 @@ void check_operator(const DeviceFactory& make_device, const OperatorCase& operat
     check_in_layout(make_device, graphs, layout, operation.range, random);
 }
 
+// What a device does not claim it refuses, naming the node.
+void check_refusal(const DeviceFactory& make_device, const OperatorCase& operation) {
+  Random random(7);
+  CaseGraphBuilder builder;
+  operation.build(builder, random);
+  const std::vector<Graph> graphs{builder.graph()};
+  const std::unique_ptr<Device> device = make_device();
+  const auto lowered = device->lower(graphs, device->layouts(graphs).front());
+  ASSERT_FALSE(lowered.ok()) << "it is not claimed, and works";
+  EXPECT_EQ(lowered.status().code(), StatusCode::kUnimplemented);
+  EXPECT_NE(lowered.status().message().find("node"), std::string::npos) << lowered.status().message();
+}
+
 // A small network whose batch is free: the same constants for every batch size.
 Graph network(uint32_t batch, const std::vector<Array>& constants, const Graph* like) {
   CaseGraphBuilder builder(batch);
@@ -494,7 +507,7 @@ void register_one(const std::string& suite, const std::string& name, std::functi
 
 }  // namespace
 
-int register_conformance(const std::string& name, const DeviceFactory& make_device) {
+int register_conformance(const std::string& name, const DeviceFactory& make_device, const Unclaimed& unclaimed) {
   const std::string suite = name + "Conformance";
   int count = 0;
   const auto add = [&](const std::string& test, std::function<void()> body) {
@@ -512,9 +525,15 @@ int register_conformance(const std::string& name, const DeviceFactory& make_devi
                                                           {"programs_run_at_once", check_programs_at_once},
                                                           {"lowering_is_deterministic", check_deterministic_lowering},
                                                           {"damaged_plans_are_refused", check_damaged_plans}};
-  for (const auto& [test, check] : checks) add(test, [check = check, make_device] { check(make_device); });
-  for (const auto& cases : {operator_cases(), narrow_cases(), block_cases()})
-    for (const OperatorCase& operation : cases) add(operation.name, [=] { check_operator(make_device, operation); });
+  const auto claims = [&](const std::string& test) { return !unclaimed || !unclaimed(test); };
+  for (const auto& [test, check] : checks)
+    if (claims(test)) add(test, [check = check, make_device] { check(make_device); });
+  for (const auto& cases : {operator_cases(), narrow_cases(), block_cases()}) {
+    for (const OperatorCase& operation : cases) {
+      const auto check = claims(operation.name) ? check_operator : check_refusal;
+      add(operation.name, [=] { check(make_device, operation); });
+    }
+  }
   return count;
 }
 

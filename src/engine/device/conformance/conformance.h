@@ -20,9 +20,12 @@ namespace foliot {
 
 using DeviceFactory = std::function<std::unique_ptr<Device>()>;
 
+// Whether a device does not claim a test of this name. Of an operator it must then refuse to lower the graph.
+using Unclaimed = std::function<bool(const std::string& test)>;
+
 // Registers all tests of the suite under "<name>Conformance"; returns how many.
 // Call before the tests run.
-int register_conformance(const std::string& name, const DeviceFactory& make_device);
+int register_conformance(const std::string& name, const DeviceFactory& make_device, const Unclaimed& unclaimed = {});
 
 }  // namespace foliot
 
