@@ -39,8 +39,8 @@ Result<ListedGpu> choose(const std::vector<ListedGpu>& gpus, const std::string& 
     const auto found =
         std::ranges::find_if(gpus, [&](const ListedGpu& gpu) { return can_be_used(gpu) && !gpu.gpu.is_processor; });
     if (found != gpus.end()) return *found;
-    return Status::not_found(
-        fmt::format("no GPU; a driver that computes on the CPU is used by its number or name only ({})", listing(gpus)));
+    return Status::not_found(fmt::format(
+        "no GPU; a driver that computes on the CPU is used by its number or name only ({})", listing(gpus)));
   }
   size_t number = gpus.size();
   const auto parsed = std::from_chars(which.data(), which.data() + which.size(), number);
