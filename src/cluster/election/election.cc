@@ -74,7 +74,7 @@ bool Election::may_lead(TimePoint seen) const {
   if (seen - unchanged_since_ >= wait) return true;
   if (!last_.record) return false;
   if (last_.record->address.empty()) return workers_ > 0;
-  // What it swapped in and did not hear of, or led with until a peer knew of a higher epoch.
+  // What it swapped in without receiving the answer, or led with until a peer knew of a higher epoch.
   if (last_.record->instance == options_.instance) return true;
   return fresh_ && last_.record->address == options_.address;
 }

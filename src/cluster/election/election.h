@@ -67,7 +67,7 @@ class Election {
 
   // The epoch with which it leads; nullopt: it stands by.
   std::optional<uint64_t> epoch() const { return epoch_; }
-  // As the store had it last; nullopt: nobody leads, or it is not known.
+  // As the store had it last; nullopt: there is none, or it is not known.
   const std::optional<LeaderRecord>& record() const { return last_.record; }
   // Whether what the store says was last seen with another process under this controller's address.
   bool shares_address() const;

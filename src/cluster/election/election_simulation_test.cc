@@ -182,7 +182,7 @@ class ElectionSimulation {
       if (leader != nullptr) fail("two lead though nothing is wrong");
       leader = &node;
     }
-    if (leader == nullptr) return fail("nobody leads though nothing is wrong");
+    if (leader == nullptr) return fail("no controller leads though nothing is wrong");
     for (const Worker& worker : workers_) {
       if (worker.instance != leader->instance) fail("a worker obeys another than the one that leads");
     }

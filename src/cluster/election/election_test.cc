@@ -180,7 +180,7 @@ TEST_F(ElectionTest, ALeaderThatHasLostAllWorkersLetsAnotherLead) {
   EXPECT_EQ(a.epoch(), 1u);
   run(ms(400));
   EXPECT_EQ(b.epoch(), 2u);
-  // Where nobody has any, the last one that had keeps trying, and then stays.
+  // Where no controller has any, the last one that had keeps trying, and then stays.
   b.election.on_workers(0, now);
   run(ms(10'000));
   const uint64_t epoch = a.epoch() + b.epoch();
