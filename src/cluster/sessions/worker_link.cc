@@ -102,10 +102,43 @@ Result<std::unique_ptr<Session>> WorkerLink::on_open(Connection& connection, Rol
     return std::unique_ptr<Session>(std::move(client));
   }
   auto controller = std::make_unique<ControllerSession>(*this, connection);
-  controller_ = controller.get();
-  lost_clients_.reset();  // numbers are the controller's
+  const Standing& peer_standing = connection.peer_standing();
+  if (!peer_standing.stands_by) FOLIOT_RETURN_IF_ERROR(obey(*controller, peer_standing.epoch, now));
+  controllers_.push_back(controller.get());
   controller->start(now);
   return std::unique_ptr<Session>(std::move(controller));
+}
+
+Status WorkerLink::obey(ControllerSession& controller, uint64_t epoch, TimePoint now) {
+  const uint64_t epoch_before = obeyed_.value();
+  FOLIOT_RETURN_IF_ERROR(obeyed_.obey(epoch, controller_ == nullptr ? nullptr : &controller_->connection().peer()));
+  if (controller_ != nullptr) {
+    controller_->connection().request_close(Status::unavailable(
+        fmt::format("the controller at {} leads with epoch {}", controller.connection().peer(), epoch)));
+    lose_controller(now);
+  }
+  controller_ = &controller;
+  lost_clients_.reset();  // numbers are the controller's
+  if (epoch > epoch_before) end_attachments(now);
+  return Status();
+}
+
+void WorkerLink::lose_controller(TimePoint now) {
+  controller_ = nullptr;
+  forget_actions(now);
+  models_.lose_names();
+  unserved_revision_.reset();
+  watch_.on_controller(false);
+}
+
+// Those of earlier epochs: another controller gave them their numbers.
+void WorkerLink::end_attachments(TimePoint now) {
+  clients_.clear();
+  for (ClientSession* client : sessions_) {
+    if (!client->attach()) continue;
+    client->set_number(std::nullopt);
+    on_attach(*client, *client->attach(), now);
+  }
 }
 
 void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
@@ -131,7 +164,7 @@ TimePoint WorkerLink::on_turn_end(TimePoint now) {
     next_look_ = now + kClusterTimeouts.check_interval;
     refuse_what_is_late(now);
     held_.free_expired(now);
-    if (controller_ != nullptr) controller_->keep(now);
+    for (ControllerSession* controller : controllers_) controller->keep(now);
     for (const auto& [address, holder] : holders_) {
       if (holder != nullptr) holder->keep(now);
     }
@@ -589,7 +622,15 @@ void WorkerLink::for_waiting_rows(TimePoint now, Condition condition, Change cha
   for (const ActionId id : touched) advance(given_.at(id), now);
 }
 
-void WorkerLink::on_attach(ClientSession& client, uint16_t number, TimePoint now) {
+// One of a later epoch waits until its controller is obeyed here, too.
+void WorkerLink::on_attach(ClientSession& client, const Attach& attach, TimePoint now) {
+  if (attach.epoch == obeyed_.value()) return this->attach(client, attach.client, now);
+  if (attach.epoch > obeyed_.value()) return;
+  client.connection().request_close(Status::unavailable(
+      fmt::format("it obeys a controller of epoch {}, this side one of epoch {}", attach.epoch, obeyed_.value())));
+}
+
+void WorkerLink::attach(ClientSession& client, uint16_t number, TimePoint now) {
   const auto [place, added] = clients_.try_emplace(number, &client);
   if (!added) {
     place->second->set_number(std::nullopt);
