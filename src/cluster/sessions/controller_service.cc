@@ -311,7 +311,7 @@ void ControllerService::set_processor_time(ProcessorTimeFunction processor_time)
 Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connection, Role peer, TimePoint /*now*/) {
   if (peer == Role::kController) return Status::invalid_argument("a controller cannot connect to a controller");
   if (connection.peer_standing().epoch > epoch_ && epoch_watch_) epoch_watch_(connection.peer_standing().epoch);
-  // It stood by when it greeted the peer.
+  // It stood by when it sent its greeting.
   if (connection.standing().stands_by && !stands_by_) connection.send(Leadership{epoch_});
   if (peer == Role::kWorker) {
     auto worker = std::make_unique<WorkerSession>(*this, connection, ModelRegistry::WorkerId(++workers_opened_));

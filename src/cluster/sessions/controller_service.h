@@ -182,7 +182,7 @@ class ControllerService : public LinkHandler,
   std::atomic<uint64_t> lead_asked_{0};
   std::function<void(uint64_t)> epoch_watch_;    // empty: none
   std::function<void(size_t)> linked_watch_;     // likewise
-  std::vector<WorkerSession*> standby_workers_;  // that do not know yet who leads
+  std::vector<WorkerSession*> standby_workers_;  // that do not know yet which controller leads
   std::vector<ClientSession*> standby_clients_;  // likewise
   size_t linked_workers_ = 0;
 
