@@ -203,9 +203,10 @@ def test_a_killed_leader_is_replaced_and_every_call_is_answered(tmp_path, small_
             next_one.await_line(LEADS, led + 1, timeout=30)
             load.await_more()
             gaps.append(load.gap_after(at))
+            before = killed.output().count("this one stands by")
             killed.start()
-            await_output(killed, "this one stands by")
-            eventually(lambda: killed.process.poll() is None)
+            killed.await_line("this one stands by", before + 1)
+            load.await_more(500)  # meanwhile the others have found it
         assert load.failures() == []
     print(f"gaps after a kill: median {statistics.median(gaps):.2f} s, longest {max(gaps):.2f} s of {len(gaps)}")
 
