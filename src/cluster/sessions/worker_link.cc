@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "cluster/sessions/answer_fetch.h"
@@ -11,6 +12,7 @@
 #include "cluster/sessions/reachable_address.h"
 #include "cluster/sessions/worker_link_sessions.h"
 #include "foundation/base/check.h"
+#include "foundation/base/hash.h"
 #include "foundation/base/units.h"
 #include "foundation/core/stage_visit.h"
 
@@ -28,6 +30,16 @@ uint64_t largest_batch_bytes(const ModelInfo& model) {
     row_bytes = std::max(row_bytes, row_layout(model, BucketId(bucket)).bytes());
   }
   return row_bytes * model.batch_size_max();
+}
+
+// Where the clocks of several controllers differ, those cannot keep handles apart: a device that one of them calls 0 is
+// another worker's for the next. So each worker begins anywhere, and elsewhere each time.
+TimePoint handles_from(const std::string& worker, uint64_t epoch, TimePoint controllers_time) {
+  constexpr uint64_t kMicrosecondsMax = uint64_t{1} << 43;
+  if (epoch == 0) return controllers_time;
+  const std::string session = fmt::format("{} {} {}", worker, epoch, controllers_time.nanoseconds());
+  return TimePoint() +
+         Duration::microseconds(static_cast<int64_t>(hash64(std::as_bytes(std::span(session))) % kMicrosecondsMax));
 }
 
 // Those that are wanted and have a reason why they, or a newer version, are not served.
@@ -229,7 +241,7 @@ bool WorkerLink::is_resident(ModelId model) const {
 
 Status WorkerLink::on_welcome(const Welcome& welcome, TimePoint now) {
   FOLIOT_RETURN_IF_ERROR(models_.welcome(welcome.models));
-  held_.start_handles(controller_->offset().to_host(now));
+  held_.start_handles(handles_from(options_.name, obeyed_.value(), controller_->offset().to_host(now)));
   for (const ModelId model : models_.strays()) {
     if (!is_resident(model)) continue;
     return Status::unavailable("its pages hold models that are not served; it registers again without them");
