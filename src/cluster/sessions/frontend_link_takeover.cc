@@ -147,7 +147,8 @@ bool FrontendLink::rename(AllDefined<Kind>& defined, const typename Kind::Defini
   auto own_ids = std::make_shared<OwnIds>();
   for (const ModelId own : Kind::models_of(*found->second.info)) {
     const auto model = models_.find(own);
-    if (model == models_.end() || model->second.name == kUnnamed) return false;
+    // One that was replaced meanwhile is still known for a while, but the definition is made of its successor.
+    if (model == models_.end() || model->second.name == kUnnamed || model->second.forgotten_at) return false;
     own_ids->emplace(model->second.name, own);
   }
   found->second.name = served.id;
