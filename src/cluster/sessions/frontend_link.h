@@ -34,8 +34,8 @@
 // the models are LOADING, and it is sought until it is found again. Where it was elected, another takes its place: then
 // requests with more time left than ClusterTimeouts::takeover_min, and those without a deadline, wait for that one, at
 // most ClusterTimeouts::takeover, and are submitted to it under new numbers, so that each has one answer. So do those
-// that come meanwhile: models stay READY. Refused are still those whose inputs a worker holds, and rows of a task's
-// call of several rows, since devices and calls are the lost controller's. What was answered by a worker whose link is
+// that come meanwhile: models stay READY. Refused are still those whose inputs a worker holds, and calls of tasks,
+// since devices and variants are the lost controller's. What was answered by a worker whose link is
 // lost, or does not come within its deadline or ClusterTimeouts::answer, is refused (kWorkerLost, kLate).
 //
 // When full: the ring and the table have room for as many requests as the front end

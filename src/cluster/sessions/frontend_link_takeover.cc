@@ -23,7 +23,7 @@ bool same(const Definition& a, const Definition& b) {
 
 bool FrontendLink::may_wait(const Request& request, TimePoint now) const {
   if (request.input) return false;
-  if (request.task != ServedTaskId() && request.call_rows > 1) return false;
+  if (request.task != ServedTaskId()) return false;  // its variants are the lost controller's
   return request.best_effort() || request.deadline - now > kClusterTimeouts.takeover_min;
 }
 
@@ -139,6 +139,7 @@ FrontendLink::Model* FrontendLink::unnamed(const ModelInfo& served) {
 
 template <typename Kind>
 bool FrontendLink::rename(AllDefined<Kind>& defined, const typename Kind::Definition& served) {
+  if (Kind::kRole == EntryRole::kTask) return false;
   const auto found = std::ranges::find_if(defined.entries, [&](const auto& entry) {
     return entry.second.name == typename Kind::Id() && !entry.second.forgotten_at &&
            same(entry.second.definition, served);
