@@ -13,7 +13,7 @@ import time
 import pytest
 
 from foliot_tools.cluster import EmulatedCluster
-from foliot_tools.link import MAGIC, RETRYABLE, VERSION, Link, await_devices, poisson_load
+from foliot_tools.link import RETRYABLE, Link, await_devices, greeting, poisson_load
 from foliot_tools.waiting import eventually
 
 FOLIOT = os.environ.get("FOLIOT", "build/release/bin/foliot")
@@ -189,13 +189,13 @@ def test_other_versions_and_protocols_are_refused(controller):
     address, process = controller
     host, port = address.split(":")
     greetings = {
-        struct.pack("<IHBB", MAGIC, 999, 1, 0): "it speaks version 999",
+        greeting(1, version=999): "it speaks version 999",
         b"GET / HTTP/1.1\r\n\r\n": "not Foliot's protocol",
-        struct.pack("<IHBB", MAGIC, VERSION, 1, 0) + struct.pack("<I", 2**31): "a frame of 2147483648 bytes",
+        greeting(1) + struct.pack("<I", 2**31): "a frame of 2147483648 bytes",
     }
-    for greeting, complaint in [*greetings.items(), *greetings.items()]:  # it survives each
+    for speech, complaint in [*greetings.items(), *greetings.items()]:  # it survives each
         with socket.create_connection((host, int(port))) as peer:
-            peer.sendall(greeting)
+            peer.sendall(speech)
             peer.settimeout(10)
             while peer.recv(4096):  # until the controller closes
                 pass

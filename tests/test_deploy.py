@@ -149,6 +149,17 @@ def test_pods_start_what_exists_and_their_pools_are_read(tmp_path):
     assert done.returncode == 1 and "pools.toml" not in done.stderr, done.stderr
 
 
+def test_pods_know_all_controllers_which_may_change_their_lease():
+    text = (ROOT / "deploy/kubernetes/foliot.yaml").read_text()
+    (controllers,) = [part for part in text.split("\n---\n") if "kind: StatefulSet\nmetadata: {name: foliot-controller," in part]
+    count = int(re.search(r"replicas: (\d+)", controllers)[1])
+    known = ",".join(f"foliot-controller-{i}.foliot-controller:8100" for i in range(count))
+    assert len(re.findall(rf'--controller,\s+"{re.escape(known)}"', text)) == 2  # of workers, and of front ends
+    name_space, lease = re.search(r"--election, kubernetes://([\w-]+)/([\w-]+)", controllers).groups()
+    assert f"kind: Lease\nmetadata: {{name: {lease}, namespace: {name_space}}}" in text
+    assert re.search(rf"resources: \[leases\]\n +resourceNames: \[{lease}\]\n +verbs: \[get, update\]", text)
+
+
 def test_kserve_starts_the_server_as_its_runtime_says(tmp_path):
     """The arguments as KServe completes them, with folders and ports of this machine. tests/clients/kserve_client.py reads
     the rest of the file by KServe's schema."""

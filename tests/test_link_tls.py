@@ -5,7 +5,6 @@ import contextlib
 import re
 import socket
 import ssl
-import struct
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ import tritonclient.http
 
 from foliot_tools.certificates import Authority, link_flags
 from foliot_tools.cluster import Cluster, Part
-from foliot_tools.link import CLIENT, MAGIC, VERSION
+from foliot_tools.link import CLIENT, greeting
 from foliot_tools.waiting import eventually
 
 
@@ -81,7 +80,7 @@ def test_other_authorities_are_refused(cluster, authority, tmp_path, dense_oracl
         if context is not None:
             context.check_hostname = False
             peer = context.wrap_socket(peer)
-        peer.sendall(struct.pack("<IHBB", MAGIC, VERSION, CLIENT, 0))
+        peer.sendall(greeting(CLIENT))
         while peer.recv(4096):  # until it is closed
             pass
     eventually(lambda: complaint in running.output()[before:], otherwise=running.output)

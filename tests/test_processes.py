@@ -17,7 +17,7 @@ from geventhttpclient.response import HTTPConnectionClosed
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools.cluster import Cluster, Frontend, Part
-from foliot_tools.link import MAGIC, VERSION
+from foliot_tools.link import greeting
 from foliot_tools.waiting import await_output, eventually, standstills
 
 # What a client may see and try again on; anything else is a broken promise.
@@ -153,16 +153,12 @@ def test_a_front_end_has_no_repository(cluster):
             client.load_model("dense")
 
 
-def greeting(role, version=VERSION):
-    return struct.pack("<IHBB", MAGIC, version, role, 0)
-
-
 @pytest.mark.parametrize(
     ("speech", "complaint"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "not Foliot's protocol"),
         (greeting(0), "it is a controller, not a client"),
-        (greeting(1) + struct.pack("<IBH", 3, 16, 1), "unexpected ATTACH message"),
+        (greeting(1) + struct.pack("<IBHQ", 11, 16, 1, 0), "unexpected ATTACH message"),
         (greeting(2, version=999), "it speaks version 999"),
         (greeting(2) + struct.pack("<IB", 2**31, 18), "a frame of 2147483648 bytes"),
         (greeting(2) + struct.pack("<IB", 1, 200), "a frame of unknown type 200"),

@@ -12,12 +12,17 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 23, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 24, 2
+GREETING = "<IHBBQ"  # magic, version, role, whether it stands by, epoch
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
             "disconnected", "over_share", "model_error")
 # After these the client may try again; the others say that it is no use.
 RETRYABLE = {"overload", "expired", "late", "worker_lost", "draining", "disconnected", "over_share"}
+
+
+def greeting(role, version=VERSION):
+    return struct.pack(GREETING, MAGIC, version, role, 0, 0)
 
 
 class Reader:
@@ -117,7 +122,7 @@ class Link:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.setblocking(False)
             self._received.clear()
-            self._unsent = bytearray(struct.pack("<IHBB", MAGIC, VERSION, CLIENT, 0))
+            self._unsent = bytearray(greeting(CLIENT))
         return True
 
     def close(self):
@@ -172,8 +177,8 @@ class Link:
         self._in_flight.clear()
 
     def _read_frames(self):
-        if self._received[:4] == struct.pack("<I", MAGIC) and len(self._received) >= 8:
-            del self._received[:8]
+        if self._received[:4] == struct.pack("<I", MAGIC) and len(self._received) >= struct.calcsize(GREETING):
+            del self._received[: struct.calcsize(GREETING)]
         while len(self._received) >= 4:
             (length,) = struct.unpack_from("<I", self._received)
             if len(self._received) < 4 + length:

@@ -22,6 +22,9 @@
 namespace foliot {
 namespace {
 
+// How often it is asked whether another controller has taken over.
+constexpr timespec kLookInterval{.tv_sec = 0, .tv_nsec = 50'000'000};
+
 struct ControllerFlags {
   ControllerServerOptions server;
   std::filesystem::path overlap_predictor;
@@ -53,7 +56,7 @@ Status run(const ControllerFlags& flags) {
   ControllerServer server(options, log);
   FOLIOT_RETURN_IF_ERROR(server.start());
   say(log, server.description());
-  signals.wait();
+  while (!signals.wait_for(kLookInterval)) FOLIOT_RETURN_IF_ERROR(server.go_on());
   say(log, "stopping: finishing what runs");
   server.stop();
   say(log, "stopped");
@@ -92,6 +95,22 @@ void add_controller_command(CLI::App& app, int& exit_code) {
   add_duration_flag(*command, "fence-after", server.controller.health->fence_after,
                     "fence a worker that has sent nothing for so long");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what runs when stopping");
+  command
+      ->add_option("--election", server.election,
+                   "run beside other controllers, of which one leads: where they agree on that, "
+                   "etcd://HOST:PORT[,HOST:PORT...][/KEY] (etcds:// with TLS), kubernetes://NAMESPACE/NAME of a Lease, "
+                   "redis://HOST[:PORT][/DATABASE] or unix:PATH; the same for all of them")
+      ->type_name("PLACE")
+      ->default_str("none: it is the only controller");
+  command
+      ->add_option("--advertise", server.advertise,
+                   "HOST:PORT by which workers and front ends reach this controller; another one for each")
+      ->type_name("HOST:PORT");
+  add_duration_flag(*command, "leader-timeout", server.leader_timeout,
+                    "another controller takes over from one that has not renewed its record for so long");
+  for (const char* of_election : {"--advertise", "--leader-timeout"}) {
+    command->get_option(of_election)->needs(command->get_option("--election"));
+  }
   add_tuner_flags(*command, {server.pipeline_tuner, server.plans}, "none: no pipeline is tuned");
   add_task_flags(*command, flags->tasks);
   command

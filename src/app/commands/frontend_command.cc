@@ -68,7 +68,10 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       "Ctrl-C answers what is in flight and stops.");
   auto flags = std::make_shared<FrontendFlags>();
   FrontendServerOptions& server = flags->server;
-  command->add_option("--controller", server.controller, "HOST:PORT of the controller")->capture_default_str();
+  command
+      ->add_option("--controller", server.controller,
+                   "HOST:PORT of the controller; of several, each of them, with commas between")
+      ->capture_default_str();
   add_frontend_flags(*command, server.frontend);
   command
       ->add_option("--applications", server.applications,

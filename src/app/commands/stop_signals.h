@@ -20,6 +20,11 @@ class StopSignals {
     if (!arrived_) arrived_ = sigtimedwait(&set_, nullptr, &at_once) > 0;
     return arrived_;
   }
+  // Waits for one, at most so long; whether one has arrived.
+  bool wait_for(timespec length) {
+    if (!arrived_) arrived_ = sigtimedwait(&set_, nullptr, &length) > 0;
+    return arrived_;
+  }
   void wait() {
     int signal = 0;
     if (!arrived_) sigwait(&set_, &signal);

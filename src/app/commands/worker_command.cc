@@ -130,7 +130,10 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<WorkerFlags>();
   WorkerServerOptions& server = flags->server;
   command->add_option("repository", server.repository, "folder with a folder per model");
-  command->add_option("--controller", server.controller, "HOST:PORT of the controller")->capture_default_str();
+  command
+      ->add_option("--controller", server.controller,
+                   "HOST:PORT of the controller; of several, each of them, with commas between")
+      ->capture_default_str();
   command->add_option("--name", server.name, "what the controller's log calls it")->capture_default_str();
   command
       ->add_option("--kind", server.kind,

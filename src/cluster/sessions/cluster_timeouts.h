@@ -16,6 +16,11 @@ struct ClusterTimeouts {
   // Front end: a model that is not served any more is still asked for by those that found
   // it in the catalog before; the controller runs it for longer.
   Duration withdrawn_model = Duration::seconds(1);
+  // Front end: how long what was asked waits for another leader, once one that was elected is lost; several times what
+  // a standby takes.
+  Duration takeover = Duration::seconds(5);
+  // Front end: what has no more time left than that does not wait: about as long as a standby takes.
+  Duration takeover_min = Duration::seconds(1);
   // Worker: a front end without a message; it sends pings.
   Duration frontend_silence = Duration::seconds(4);
   // Worker: inputs of an action that may begin at any time.

@@ -29,12 +29,26 @@ Quantiles quantiles(const Histogram& histogram) {
 
 // ---- Sessions ----
 
+namespace {
+
+// Peers send nothing else to a controller that stands by.
+Status on_frame_of_standby(const Frame& frame, Connection& connection, TimePoint now) {
+  switch (frame.type) {
+    case MessageType::kPing: return on_ping(frame, connection, now);
+    case MessageType::kGoodbye: return on_goodbye(frame);
+    default: return Status::unavailable("this controller stands by, another leads");
+  }
+}
+
+}  // namespace
+
 class ControllerService::WorkerSession : public Session {
  public:
   WorkerSession(ControllerService& service, Connection& connection, ModelRegistry::WorkerId number)
       : service_(service), connection_(connection), number_(number) {}
 
   Status on_frame(const Frame& frame, TimePoint now) override {
+    if (service_.stands_by_) return on_frame_of_standby(frame, connection_, now);
     for (const DeviceId device : devices()) service_.controller_.on_message(device, now);
     switch (frame.type) {
       case MessageType::kOutcome: {
@@ -60,6 +74,8 @@ class ControllerService::WorkerSession : public Session {
     }
   }
   void on_close(const Status& reason, TimePoint now) override {
+    std::erase(service_.standby_workers_, this);
+    service_.count_linked(-1);
     if (devices().empty() && !about_.name.empty()) {
       service_.log_refused(about_.name, connection_, reason);
     } else {
@@ -139,6 +155,7 @@ class ControllerService::ClientSession : public Session {
 
   void set_number(uint16_t number) {
     number_ = number;
+    admitted_ = true;
     connection_.send(Admission{number});
   }
   void send_models() {
@@ -153,11 +170,14 @@ class ControllerService::ClientSession : public Session {
   void send_unserved() { connection_.send(service_.unserved()); }
   void send_workers() { connection_.send(service_.workers()); }
   void send(const Completion& completion) { connection_.send(completion); }
+  void send(const Leadership& leadership) { connection_.send(leadership); }
+  void request_close(const Status& reason) { connection_.request_close(reason); }
   void send(const Homes& homes) {
     if (keeps_users_) connection_.send(homes);
   }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
+    if (service_.stands_by_) return on_frame_of_standby(frame, connection_, now);
     switch (frame.type) {
       case MessageType::kRequest: return on_request(frame, now);
       case MessageType::kLabel: return on_label(frame);
@@ -177,6 +197,8 @@ class ControllerService::ClientSession : public Session {
   // What it asked for runs on; the answers are dropped.
   void on_close(const Status& reason, TimePoint /*now*/) override {
     service_.log_gone("client", connection_, reason);
+    std::erase(service_.standby_clients_, this);
+    if (!admitted_) return;
     service_.clients_[number_].session = nullptr;
     service_.homes_.leave(opened_);
     for (const auto& [call, open] : calls_) service_.controller_.end_call(request_of(number_, call));
@@ -256,6 +278,7 @@ class ControllerService::ClientSession : public Session {
   Connection& connection_;
   const uint64_t opened_;  // so many clients were there before, and this one
   bool keeps_users_ = false;
+  bool admitted_ = false;  // it has a number
   uint16_t number_ = 0;
   RequestId last_request_;  // for a model
   RequestId last_run_;
@@ -286,22 +309,50 @@ void ControllerService::set_processor_time(ProcessorTimeFunction processor_time)
 }
 
 Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connection, Role peer, TimePoint /*now*/) {
-  switch (peer) {
-    case Role::kController: return Status::invalid_argument("a controller cannot connect to a controller");
-    case Role::kWorker:
-      return std::unique_ptr<Session>(
-          std::make_unique<WorkerSession>(*this, connection, ModelRegistry::WorkerId(++workers_opened_)));
-    case Role::kClient: break;
+  if (peer == Role::kController) return Status::invalid_argument("a controller cannot connect to a controller");
+  if (connection.peer_standing().epoch > epoch_ && epoch_watch_) epoch_watch_(connection.peer_standing().epoch);
+  // It stood by when it sent its greeting.
+  if (connection.standing().stands_by && !stands_by_) connection.send(Leadership{epoch_});
+  if (peer == Role::kWorker) {
+    auto worker = std::make_unique<WorkerSession>(*this, connection, ModelRegistry::WorkerId(++workers_opened_));
+    if (stands_by_) standby_workers_.push_back(worker.get());
+    count_linked(1);
+    return std::unique_ptr<Session>(std::move(worker));
   }
   auto client = std::make_unique<ClientSession>(*this, connection);
-  FOLIOT_ASSIGN_OR_RETURN(const uint16_t number, add_client(*client));
-  client->set_number(number);
-  client->send_models();
-  if (pipelines_.ever) client->send_pipelines();
-  if (tasks_.ever) client->send_tasks();
-  client->send_unserved();
-  client->send_workers();
+  if (stands_by_) {
+    standby_clients_.push_back(client.get());
+  } else {
+    FOLIOT_RETURN_IF_ERROR(admit(*client));
+  }
   return std::unique_ptr<Session>(std::move(client));
+}
+
+Status ControllerService::admit(ClientSession& client) {
+  FOLIOT_ASSIGN_OR_RETURN(const uint16_t number, add_client(client));
+  client.set_number(number);
+  client.send_models();
+  if (pipelines_.ever) client.send_pipelines();
+  if (tasks_.ever) client.send_tasks();
+  client.send_unserved();
+  client.send_workers();
+  return Status();
+}
+
+void ControllerService::begin_to_lead() {
+  FOLIOT_CHECK(stands_by_);
+  stands_by_ = false;
+  epoch_ = lead_asked_.exchange(0);
+  for (WorkerSession* worker : std::exchange(standby_workers_, {})) worker->send(Leadership{epoch_});
+  for (ClientSession* client : std::exchange(standby_clients_, {})) {
+    client->send(Leadership{epoch_});
+    if (const Status status = admit(*client); !status.ok()) client->request_close(status);
+  }
+}
+
+void ControllerService::count_linked(int change) {
+  linked_workers_ = change < 0 ? linked_workers_ - 1 : linked_workers_ + 1;
+  if (linked_watch_) linked_watch_(linked_workers_);
 }
 
 void ControllerService::on_no_greeting(const std::string& peer, const Status& reason) {
@@ -325,6 +376,7 @@ void ControllerService::log_refused(const std::string& worker, const Connection&
 }
 
 TimePoint ControllerService::on_turn_end(TimePoint now) {
+  if (lead_asked_.load() != 0) begin_to_lead();
   go_on_changing_models(now);
   send_homes(now);
   apply_targets(now);
@@ -337,7 +389,11 @@ TimePoint ControllerService::on_turn_end(TimePoint now) {
   if (turn_watch_) turn_watch_(decision);
   if (sampled) counters_.decisions_processor.record(processor_time_() - processor_time_before);
   let_go_who_is_idle();
-  if (drain_asked_.load()) go_on_draining(now);
+  if (drain_asked_.load()) {
+    go_on_draining(now);
+  } else if (hand_over_asked_.load()) {
+    set_drained(std::ranges::all_of(clients_, [](const Client& client) { return client.session == nullptr; }));
+  }
   return std::min({wake, registry_.next(), pipelines_.registry.next(), tasks_.registry.next(), homes_.next()});
 }
 
@@ -352,8 +408,12 @@ void ControllerService::send_homes(TimePoint now) {
 
 void ControllerService::go_on_draining(TimePoint now) {
   if (!std::exchange(draining_, true)) controller_.drain(now);
-  drained_.store(std::ranges::all_of(clients_, [](const Client& client) { return client.in_flight == 0; }));
-  if (!drained_.load()) return;
+  set_drained(std::ranges::all_of(clients_, [](const Client& client) { return client.in_flight == 0; }));
+}
+
+void ControllerService::set_drained(bool drained) {
+  drained_.store(drained);
+  if (!drained) return;
   if (const auto watch = std::exchange(drain_watch_, nullptr)) watch();
 }
 

@@ -7,8 +7,11 @@
 // runs. A worker that is lost, or that the controller has fenced (control/controller/failure_detector.h), may register
 // again by its name with what its pages hold. An unexpected message ends the connection of its sender and no other.
 //
-// Threading: drain(), drained(), scale() and set_targets() from any thread; the rest belongs to the loop that drives
-// it.
+// Of several controllers (cluster/election) one leads. The others stand by: they keep links with workers and clients,
+// and answer their pings, until lead().
+//
+// Threading: lead(), hand_over(), drain(), drained(), scale() and set_targets() from any thread; the rest belongs to
+// the loop that drives it.
 #ifndef FOLIOT_CLUSTER_SESSIONS_CONTROLLER_SERVICE_H_
 #define FOLIOT_CLUSTER_SESSIONS_CONTROLLER_SERVICE_H_
 
@@ -69,12 +72,24 @@ class ControllerService : public LinkHandler,
   void set_turn_watch(std::function<void(Duration)> watch) { turn_watch_ = std::move(watch); }
   // The sockets' part of the statistics; outlives the service.
   void set_traffic(const LinkTraffic& traffic) { traffic_ = &traffic; }
+  // Before the first event, of one of several controllers: it stands by.
+  void stand_by() { stands_by_ = true; }
+  // From the next turn on it leads, with this epoch. REQUIRES: it stands by; called once.
+  void lead(uint64_t epoch) { lead_asked_.store(epoch); }
+  // Before the first event: called on the loop's thread with an epoch that a peer has obeyed, if it is above this
+  // controller's own; and with how many workers are linked, whenever that changes.
+  void set_election_watch(std::function<void(uint64_t)> on_epoch, std::function<void(size_t)> on_workers) {
+    epoch_watch_ = std::move(on_epoch);
+    linked_watch_ = std::move(on_workers);
+  }
   // From the next turn on what waits and what comes is refused (kDraining), and what
   // runs is finished.
   void drain() { drain_asked_.store(true); }
+  // Another is to lead: from the next turn on drained() becomes true when no client is left. It serves on until then.
+  void hand_over() { hand_over_asked_.store(true); }
   // The name of the worker that has the device, or had it last.
   const std::string& owner(DeviceId device) const { return devices_[device.value()].owner; }
-  // After drain(): every request has its answer.
+  // After drain(): every request has its answer; after hand_over(): no client is left.
   bool drained() const { return drained_.load(); }
   // What an autoscaler, or an operator, wants of the models, in place of what it wanted before (controller/
   // wanted_targets.h). Models that have left are passed over, and what cannot be is reported in the log, and tried
@@ -86,6 +101,7 @@ class ControllerService : public LinkHandler,
 
   Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
+  Standing standing() const override { return {epoch_, stands_by_}; }
   TimePoint on_turn_end(TimePoint now) override;
 
  private:
@@ -118,6 +134,9 @@ class ControllerService : public LinkHandler,
     Histogram decisions_processor;  // the same in processor time, of some of them
   };
 
+  void begin_to_lead();
+  Status admit(ClientSession& client);
+  void count_linked(int change);
   void log_gone(const std::string& who, const Connection& connection, const Status& reason);
   void log_refused(const std::string& worker, const Connection& connection, const Status& reason);
   void send(const Action& action) override;
@@ -148,6 +167,7 @@ class ControllerService : public LinkHandler,
   void on_leave(WorkerSession& worker, TimePoint now);
   void let_go_who_is_idle();
   void go_on_draining(TimePoint now);
+  void set_drained(bool drained);
   void on_device(const DeviceChange& change, TimePoint now) override;
   void send_homes(TimePoint now);
   Workers workers() const;
@@ -156,6 +176,15 @@ class ControllerService : public LinkHandler,
   Result<uint16_t> add_client(ClientSession& client);
   void submit(uint16_t client, Request request, std::optional<Label> label, TimePoint now);
   Statistics take_statistics(TimePoint now);
+
+  bool stands_by_ = false;
+  uint64_t epoch_ = 0;  // 0: there is no choice of a leader
+  std::atomic<uint64_t> lead_asked_{0};
+  std::function<void(uint64_t)> epoch_watch_;    // empty: none
+  std::function<void(size_t)> linked_watch_;     // likewise
+  std::vector<WorkerSession*> standby_workers_;  // that do not know yet which controller leads
+  std::vector<ClientSession*> standby_clients_;  // likewise
+  size_t linked_workers_ = 0;
 
   const ClockFunction clock_;
   ProcessorTimeFunction processor_time_ = [] { return Duration(); };
@@ -183,6 +212,7 @@ class ControllerService : public LinkHandler,
   std::mutex targets_mutex_;
   WantedTargets wanted_targets_{[this](const std::string& line) { log_(Severity::kWarning, line); }};  // guarded by it
   std::atomic<bool> drain_asked_{false};
+  std::atomic<bool> hand_over_asked_{false};
   std::atomic<bool> drained_{false};
   std::function<void()> drain_watch_;
   bool draining_ = false;

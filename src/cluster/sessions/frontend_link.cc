@@ -40,6 +40,7 @@ class FrontendLink::ControllerSession : public Session {
   const ClockOffset& offset() const { return host_clock_.offset(); }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
+    if (!is_obeyed()) return on_standby_frame(frame, now);
     switch (frame.type) {
       case MessageType::kCompletion: return on_completion(frame, now);
       case MessageType::kModels: return on_models(frame, now);
@@ -55,10 +56,36 @@ class FrontendLink::ControllerSession : public Session {
     }
   }
   void on_close(const Status& reason, TimePoint now) override {
-    link_.on_controller_lost(reason.with_context(connection_.peer()), now);
+    std::erase(link_.controllers_, this);
+    if (is_obeyed()) link_.on_controller_lost(reason.with_context(connection_.peer()), now);
+  }
+  // What it serves, as it was sent last.
+  void show(TimePoint now) {
+    if (!host_clock_.ready()) return;
+    link_.set_models(models_, now);
+    link_.set(link_.pipelines_, pipelines_, now);
+    link_.set(link_.tasks_, tasks_, now);
+  }
+  // It is obeyed from now on. Its clock is known already, if it stood by before.
+  void begin(TimePoint now) {
+    if (link_.homes_ != nullptr) connection_.send(link_.homes_->offer(connection_.ends().own_host));
+    if (host_clock_.ready()) link_.number_requests_from(host_clock_.offset().to_host(now));
   }
 
  private:
+  bool is_obeyed() const { return link_.controller_ == this; }
+  Status on_standby_frame(const Frame& frame, TimePoint now) {
+    switch (frame.type) {
+      case MessageType::kPong: return on_pong(frame, now);
+      case MessageType::kLeadership: {
+        Leadership leadership;
+        FOLIOT_RETURN_IF_ERROR(decode(frame, leadership));
+        return link_.obey(*this, leadership.epoch, now);
+      }
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
   Status on_completion(const Frame& frame, TimePoint now) {
     Completion completion;
     FOLIOT_RETURN_IF_ERROR(decode(frame, completion));
@@ -98,11 +125,9 @@ class FrontendLink::ControllerSession : public Session {
     FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
     const bool was_ready = host_clock_.ready();
     FOLIOT_RETURN_IF_ERROR(host_clock_.on_pong(pong, now));
-    if (was_ready || !host_clock_.ready()) return Status();
+    if (was_ready || !host_clock_.ready() || !is_obeyed()) return Status();
     link_.number_requests_from(host_clock_.offset().to_host(now));
-    link_.set_models(models_, now);
-    link_.set(link_.pipelines_, pipelines_, now);
-    link_.set(link_.tasks_, tasks_, now);
+    show(now);
     return Status();
   }
   Status on_admission(const Frame& frame) {
@@ -140,8 +165,8 @@ class FrontendLink::WorkerSession : public Session {
   WorkerSession(FrontendLink& link, Connection& connection)
       : link_(link), connection_(connection), host_clock_(connection) {}
 
-  void start(uint16_t number, TimePoint now) {
-    connection_.send(Attach{number});
+  void start(uint16_t number, uint64_t epoch, TimePoint now) {
+    connection_.send(Attach{number, epoch});
     host_clock_.start(now);
   }
   // Its clock is of no interest, but that it answers is.
@@ -223,15 +248,29 @@ Result<std::unique_ptr<Session>> FrontendLink::on_open(Connection& connection, R
   if (peer == Role::kWorker) {
     auto session = std::make_unique<WorkerSession>(*this, connection);
     worker->second = session.get();
-    session->start(*number_, now);
+    session->start(*number_, obeyed_.value(), now);
     return std::unique_ptr<Session>(std::move(session));
   }
   auto session = std::make_unique<ControllerSession>(*this, connection);
-  controller_ = session.get();
-  last_complaint_.clear();
+  const Standing& peer_standing = connection.peer_standing();
+  if (!peer_standing.stands_by) FOLIOT_RETURN_IF_ERROR(obey(*session, peer_standing.epoch, now));
+  controllers_.push_back(session.get());
   session->start(now);
-  if (homes_ != nullptr) connection.send(homes_->offer(connection.ends().own_host));
   return std::unique_ptr<Session>(std::move(session));
+}
+
+Status FrontendLink::obey(ControllerSession& controller, uint64_t epoch, TimePoint now) {
+  FOLIOT_RETURN_IF_ERROR(obeyed_.obey(epoch, controller_ == nullptr ? nullptr : &controller_->connection().peer()));
+  if (controller_ != nullptr) {
+    const Status replaced = Status::unavailable(
+        fmt::format("the controller at {} leads with epoch {}", controller.connection().peer(), epoch));
+    controller_->connection().request_close(replaced);
+    on_controller_lost(replaced, now);
+  }
+  controller_ = &controller;
+  last_complaint_.clear();
+  controller.begin(now);
+  return Status();
 }
 
 // The same complaint about an absent peer comes twice a second.
@@ -247,11 +286,12 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
   }
   if (now >= next_look_) {
     next_look_ = now + kClusterTimeouts.check_interval;
-    if (controller_ != nullptr) controller_->keep(now);
+    for (ControllerSession* controller : controllers_) controller->keep(now);
     for (const auto& [address, worker] : workers_) {
       if (worker != nullptr) worker->keep(now);
     }
     look_for_the_lost(now);
+    if (takeover_until_) go_on_taking_over(now);
     const auto forgotten = [now](const auto& entry) { return entry.second.forgotten_at.value_or(now) < now; };
     std::erase_if(tasks_.entries, forgotten);
     std::erase_if(pipelines_.entries, forgotten);
@@ -261,6 +301,8 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
 }
 
 // ---- Requests ----
+
+void FrontendLink::show_served(TimePoint now) { controller_->show(now); }
 
 // No two requests in one controller's log have the same number, though the number of a
 // client that has gone is given to another: each connection begins with the microseconds
@@ -272,7 +314,7 @@ void FrontendLink::number_requests_from(TimePoint host_time) {
   next_run_ = std::max(next_run_, microseconds / kMicrosecondsPerRun & kRunsMax);
 }
 
-void FrontendLink::send(const Request& request, const CallLabel* label, TimePoint now) {
+void FrontendLink::send(const Request& request, std::shared_ptr<const CallLabel> label, TimePoint now) {
   std::shared_ptr<const ModelInfo> info;
   std::shared_ptr<const OwnIds> variants;
   if (request.task != ServedTaskId()) {
@@ -284,7 +326,10 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
   } else if (const auto model = models_.find(request.model); model != models_.end()) {
     info = model->second.info;
   }
-  if (controller_ == nullptr || info == nullptr) {
+  const bool waits = takeover_until_ && (controller_ == nullptr || !is_named(request));
+  const bool lost =
+      waits ? !may_wait(request, now) : controller_ == nullptr || !is_named(request) || lacks_call(request);
+  if (info == nullptr || lost) {
     return refuse(request, Refusal::kDisconnected, "the controller was lost; try again", now);
   }
   FOLIOT_CHECK(!free_.empty());
@@ -295,17 +340,20 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
                       .request = request,
                       .link_id = {},
                       .number = {},
+                      .label = std::move(label),
                       .model = std::move(info),
-                      .variants = std::move(variants)};
-  send(slot, label);
+                      .variants = std::move(variants),
+                      .waits = waits};
+  if (waits) return waiting_.push_back(slot);
+  send(slot, true);
 }
 
-void FrontendLink::send(Slot slot, const CallLabel* label) {
+void FrontendLink::send(Slot slot, bool labelled) {
   InFlight& entry = in_flight_[slot];
   const Request& request = entry.request;
   entry.link_id = RequestId(entry.is_run() ? kRunIdBit | nth_run(next_run_++) : next_request_++);
   entry.number = request_of(number_.value_or(0), entry.link_id);
-  if (label != nullptr) controller_->connection().send(Label{entry.link_id, *label});
+  if (labelled && entry.label != nullptr) controller_->connection().send(Label{entry.link_id, *entry.label});
   const ClockOffset& clock = controller_->offset();
   const bool is_task = entry.variants != nullptr;
   controller_->connection().send(
@@ -351,13 +399,15 @@ bool FrontendLink::restart(Slot slot, const Completion& loss) {
   if (entry.completion) --unjoined_;
   entry.completion.reset();
   entry.others.clear();
-  send(slot, nullptr);
+  send(slot, false);
   return true;
 }
 
-void FrontendLink::handle(const CancelRequest& cancelled, TimePoint /*now*/) {
+void FrontendLink::handle(const CancelRequest& cancelled, TimePoint now) {
   const auto found = slots_.find(cancelled.request);
-  if (found == slots_.end() || controller_ == nullptr) return;
+  if (found == slots_.end()) return;
+  if (in_flight_[found->second].waits) return fail(found->second, cancelled.reason, {}, now);
+  if (controller_ == nullptr) return;
   in_flight_[found->second].cancelled = true;
   controller_->connection().send(Cancel{in_flight_[found->second].link_id, cancelled.reason});
 }
@@ -415,6 +465,7 @@ void FrontendLink::finish(Slot slot, Completion completion) {
     if (kept.held != completion.outputs) consume(kept.held, entry.request.consumers);
   }
   slots_.erase(entry.request.id);
+  if (entry.waits) std::erase(waiting_, slot);
   entry = {};
   free_.push_back(slot);
   frontend_->complete(completion);
@@ -604,12 +655,17 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   std::unordered_map<ModelId, ModelId> known;  // by the controller's name
   for (auto& [id, model] : models_) {
     if (model.forgotten_at) continue;
+    if (takeover_until_ && model.name == kUnnamed) continue;
     known.emplace(model.name, id);
     model.forgotten_at = now + kClusterTimeouts.withdrawn_model;
   }
   std::set<std::string, std::less<>> names;
   for (const ModelInfo& served : models) {
     names.insert(served.name);
+    if (Model* const same = takeover_until_ ? unnamed(served) : nullptr; same != nullptr) {
+      same->name = served.id;
+      continue;
+    }
     const auto place = known.find(served.id);
     Model* earlier = place == known.end() ? nullptr : &models_.at(place->second);
     if (earlier != nullptr && earlier->info->name == served.name && earlier->info->version == served.version) {
@@ -623,7 +679,13 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
     catalog_.put({info->name, info->version, ModelState::kReady, {}, info});
   }
   // A controller that has just begun has none yet: then they are waited for.
-  if (models.empty()) return await_models("no worker has registered yet; try again");
+  if (takeover_until_) {  // some are still to come
+    for (const auto& [id, model] : models_) {
+      if (model.name == kUnnamed && !model.forgotten_at) names.insert(model.info->name);
+    }
+  } else if (models.empty()) {
+    return await_models("no worker has registered yet; try again");
+  }
   for (const auto& [name, entry] : catalog_.snapshot()) {
     if (names.contains(name) || entry->role == EntryRole::kPersonal || entry->versions != nullptr) continue;
     if (entry->role != EntryRole::kModel && entry->info != nullptr) continue;
@@ -636,7 +698,8 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   }
   show_unserved();
   catalog_.set_ready();
-  watch_.on_ready(models.size());
+  if (!models.empty()) watch_.on_ready(models.size());
+  if (takeover_until_) send_waiting(now);
 }
 
 // Workers evaluate them.
@@ -658,7 +721,7 @@ std::optional<FrontendLink::Defined<Kind>> FrontendLink::made(const typename Kin
                                                               typename Kind::Id id) {
   ModelsByName models;
   for (const auto& [own, model] : models_) {
-    if (!model.forgotten_at) models[model.info->name] = model.info;
+    if (!model.forgotten_at && model.name != kUnnamed) models[model.info->name] = model.info;
   }
   name_highest_versions(models);
   const typename Kind::Spec spec = Kind::parse(definition);
@@ -672,7 +735,8 @@ std::optional<FrontendLink::Defined<Kind>> FrontendLink::made(const typename Kin
   }
   auto own_ids = std::make_shared<OwnIds>();
   for (const ModelId own : Kind::models_of(**info)) own_ids->emplace(models_.at(own).name, own);
-  return Defined<Kind>{.name = definition.id, .info = without_conditions(*info), .models = std::move(own_ids)};
+  return Defined<Kind>{
+      .name = definition.id, .definition = definition, .info = without_conditions(*info), .models = std::move(own_ids)};
 }
 
 template <typename Kind>
@@ -680,11 +744,16 @@ void FrontendLink::set(AllDefined<Kind>& defined, const typename Kind::Message& 
   std::map<typename Kind::Id, typename Kind::Id> known;  // by the controller's name
   for (auto& [id, entry] : defined.entries) {
     if (entry.forgotten_at) continue;
+    if (takeover_until_ && entry.name == typename Kind::Id()) continue;
     known.emplace(entry.name, id);
     entry.forgotten_at = now + kClusterTimeouts.withdrawn_model;
   }
   std::set<std::string, std::less<>> names;
   for (const typename Kind::Definition& served : Kind::list(message)) {
+    if (takeover_until_ && rename<Kind>(defined, served)) {
+      names.insert(served.name);
+      continue;
+    }
     std::shared_ptr<const ModelInfo> info;
     if (const auto place = known.find(served.id); place != known.end()) {
       Defined<Kind>& entry = defined.entries.at(place->second);
@@ -712,10 +781,14 @@ void FrontendLink::set(AllDefined<Kind>& defined, const typename Kind::Message& 
     }
     catalog_.put(std::move(entry));
   }
+  for (const auto& [id, entry] : defined.entries) {
+    if (takeover_until_ && entry.name == typename Kind::Id() && !entry.forgotten_at) names.insert(entry.info->name);
+  }
   for (const auto& [name, entry] : catalog_.snapshot()) {
     if (entry->role == Kind::kRole && entry->info != nullptr && !names.contains(name)) catalog_.remove(name);
   }
   show_unserved();
+  if (takeover_until_) send_waiting(now);
 }
 
 void FrontendLink::set_unserved(Unserved unserved) {
@@ -787,16 +860,19 @@ void FrontendLink::on_controller_lost(const Status& reason, TimePoint now) {
   controller_ = nullptr;
   number_.reset();
   on_workers({});
+  calls_.clear();
+  watch_.log(Severity::kWarning, fmt::format("the controller is lost: {}", reason.message()));
+  // An ok reason: this side stops.
+  if (obeyed_.value() > 0 && !reason.ok()) return await_takeover(now);
+  takeover_until_.reset();
   models_.clear();
   pipelines_.entries.clear();
   tasks_.entries.clear();
-  calls_.clear();
   unserved_.clear();
   await_models("the controller cannot be reached; try again");
   for (Slot slot = 0; slot < in_flight_.size(); ++slot) {
     if (in_flight_[slot].used) fail(slot, Refusal::kDisconnected, "the controller was lost; try again", now);
   }
-  watch_.log(Severity::kWarning, fmt::format("the controller is lost: {}", reason.message()));
 }
 
 // What it answered and did not send will not come.

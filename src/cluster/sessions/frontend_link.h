@@ -27,10 +27,16 @@
 // A completion has the id by which the controller knew the request, its number in the
 // controller's log; 0 where it was never sent. The payload identifies the request.
 //
+// With several controllers, the one is obeyed that leads with the highest epoch that was seen; links with others that
+// lead are closed. A new leader is a lost controller and another one, at once.
+//
 // When the controller is lost, all requests in flight are refused (kDisconnected),
-// the models are LOADING, and it is sought until it is found again. What was
-// answered by a worker whose link is lost, or does not come within its deadline or
-// ClusterTimeouts::answer, is refused (kWorkerLost, kLate).
+// the models are LOADING, and it is sought until it is found again. Where it was elected, another takes its place: then
+// requests with more time left than ClusterTimeouts::takeover_min, and those without a deadline, wait for that one, at
+// most ClusterTimeouts::takeover, and are submitted to it under new numbers, so that each has one answer. So do those
+// that come meanwhile: models stay READY. Refused are still those whose inputs a worker holds, and calls of tasks,
+// since devices and variants are the lost controller's. What was answered by a worker whose link is
+// lost, or does not come within its deadline or ClusterTimeouts::answer, is refused (kWorkerLost, kLate).
 //
 // When full: the ring and the table have room for as many requests as the front end
 // has in flight, a cancellation of each, and a release for each.
@@ -53,6 +59,7 @@
 #include <vector>
 
 #include "cluster/sessions/home_links.h"
+#include "cluster/sessions/obeyed_epoch.h"
 #include "cluster/sessions/pipeline_registry.h"
 #include "cluster/sessions/task_registry.h"
 #include "cluster/transport/link_handler.h"
@@ -91,8 +98,12 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   // completion that named a payload.
   void release(const PayloadReference& payload, uint16_t consumers);
 
+  // After the loop has ended: what waits for another controller.
+  void refuse_waiting(TimePoint now);
+
   Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
+  Standing standing() const override { return {.epoch = obeyed_.value()}; }
   TimePoint on_turn_end(TimePoint now) override;
 
  private:
@@ -114,7 +125,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   // A model in service. In the catalog it has an id of this side's, which is never
   // used again: so a request of before a reconnection is never taken for another's.
   struct Model {
-    ModelId name;  // the controller's
+    ModelId name;  // the controller's; kUnnamed: its next one has none yet
     std::shared_ptr<const ModelInfo> info;
     // Replaced or removed: requests that were on their way here still go on.
     std::optional<TimePoint> forgotten_at{};
@@ -124,7 +135,8 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   // What is made of models: a pipeline or a task.
   template <typename Kind>
   struct Defined {
-    typename Kind::Id name;  // the controller's
+    typename Kind::Id name;  // the controller's; none: its next one has none yet
+    typename Kind::Definition definition;
     std::shared_ptr<const ModelInfo> info;
     std::shared_ptr<const OwnIds> models;  // that it is made of
     std::optional<TimePoint> forgotten_at{};
@@ -150,15 +162,17 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   };
   struct InFlight {
     bool used = false;
-    Request request;    // as it was submitted
-    RequestId link_id;  // by which the controller and the workers know it on this link
-    RequestId number;   // by which the controller knows it among those of all links
+    Request request;                         // as it was submitted
+    RequestId link_id;                       // by which the controller and the workers know it on this link
+    RequestId number;                        // by which the controller knows it among those of all links
+    std::shared_ptr<const CallLabel> label;  // null: it has none
     std::shared_ptr<const ModelInfo> model;
     std::shared_ptr<const OwnIds> variants;  // of a task
     std::optional<ActionId> in_payload;      // whose outputs lie there
     std::vector<KeptOutputs> others;
     std::optional<Completion> completion;  // served, but its outputs are not here
     TimePoint give_up;                     // then
+    bool waits = false;                    // for the controller that takes over
     // Of a run:
     uint32_t restarts = 0;
     std::optional<Completion> loss;  // that it was restarted after
@@ -168,13 +182,18 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   using Slot = uint32_t;
 
   void handle(const Request& request, TimePoint now) { send(request, nullptr, now); }
-  void handle(const LabelledRequest& labelled, TimePoint now) { send(labelled.request, labelled.label.get(), now); }
+  void handle(const LabelledRequest& labelled, TimePoint now) { send(labelled.request, labelled.label, now); }
   void handle(const CancelRequest& cancel, TimePoint now);
   void handle(const ReleasePayload& order, TimePoint /*now*/) { consume(order.payload, order.consumers); }
   void consume(const PayloadReference& payload, uint16_t consumers);
-  void send(const Request& request, const CallLabel* label, TimePoint now);
+  void send(const Request& request, std::shared_ptr<const CallLabel> label, TimePoint now);
   // As the next request to the controller, with a number of its own.
-  void send(Slot slot, const CallLabel* label);
+  void send(Slot slot, bool labelled);
+  // Whether the controller knows what it asks for.
+  bool is_named(const Request& request) const;
+  bool may_wait(const Request& request, TimePoint now) const;
+  // The call's first row was lost with the controller before.
+  bool lacks_call(const Request& request) const;
   bool restart(Slot slot, const Completion& loss);
   // What it is counted with by the controller.
   RequestId call_of(const Request& request, RequestId link_id);
@@ -193,6 +212,20 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   bool collect(Slot slot, TimePoint now);
   Status on_stage_outputs(const Outputs& outputs, TimePoint now);
   void look_for_the_lost(TimePoint now);
+
+  Status obey(ControllerSession& controller, uint64_t epoch, TimePoint now);
+  // ---- While another controller takes over (frontend_link_takeover.cc) ----
+  void await_takeover(TimePoint now);
+  void go_on_taking_over(TimePoint now);
+  void send_waiting(TimePoint now);
+  void end_takeover(TimePoint now);
+  void show_served(TimePoint now);  // by the controller
+  Model* unnamed(const ModelInfo& served);
+  template <typename Kind>
+  static void forget_names(AllDefined<Kind>& defined);
+  // Of one that the controller before served, too: its models have other ids now.
+  template <typename Kind>
+  bool rename(AllDefined<Kind>& defined, const typename Kind::Definition& served);
 
   void number_requests_from(TimePoint host_time);
   void set_models(const std::vector<ModelInfo>& models, TimePoint now);
@@ -216,7 +249,9 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   HomeLinks* homes_ = nullptr;  // null: there are no personal models here
   MpscRing<Order> orders_;
 
-  ControllerSession* controller_ = nullptr;
+  std::vector<ControllerSession*> controllers_;  // those that stand by, too
+  ControllerSession* controller_ = nullptr;      // that is obeyed
+  ObeyedEpoch obeyed_;
   std::optional<uint16_t> number_;                       // by which workers know this side
   std::map<std::string, WorkerSession*> workers_;        // by address; null: not connected
   std::unordered_map<DeviceId, std::string> addresses_;  // of the workers that have them
@@ -233,7 +268,9 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   std::unordered_map<RequestId, Slot> slots_;  // by the id that was submitted
   uint64_t next_request_ = 1;
   uint64_t next_run_ = 1;
-  uint32_t unjoined_ = 0;  // completions whose outputs are not here
+  uint32_t unjoined_ = 0;                    // completions whose outputs are not here
+  std::optional<TimePoint> takeover_until_;  // nullopt: no controller is to take over
+  std::vector<Slot> waiting_;                // for one, in the order in which they came
   TimePoint next_look_;
   std::string last_complaint_;
 };

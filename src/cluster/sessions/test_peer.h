@@ -21,16 +21,18 @@ class TestPeer {
  public:
   // Sends `host` a greeting as `role`. `dialed`: the address that the handler connected
   // to; empty: the peer connected.
-  TestPeer(ConnectionHandler& host, Role role, std::string dialed = {})
+  TestPeer(ConnectionHandler& host, Role role, std::string dialed = {}, Standing standing = {})
       : connection_({}, ConnectionEnds{"peer", std::move(dialed), "10.0.0.1"}, host, driver_) {
     WireBytes greeting;
     WireWriter writer(greeting);
     writer.put(uint32_t{0x544c4f46});
     writer.put(kWireVersion);
     writer.put(role);
-    writer.put(uint8_t{0});
+    writer.put(standing.stands_by);
+    writer.put(standing.epoch);
     take();
-    EXPECT_TRUE(receive(greeting).ok());
+    opened_ = receive(greeting);
+    EXPECT_TRUE(opened_.ok() || standing.epoch > 0) << opened_.message();
   }
 
   template <typename Message>
@@ -81,13 +83,14 @@ class TestPeer {
     }
   }
 
+  // Errors: the handler refused the connection.
+  const Status& opened() const { return opened_; }
   Status check() const { return connection_.check(); }
   void close() { connection_.close(Status::unavailable("gone"), false, now); }
 
   TimePoint now = TimePoint() + Duration::milliseconds(1);
 
  private:
-  static constexpr size_t kGreetingBytes = 8;
   class NoDriver : public ConnectionDriver {
    public:
     void on_unsent(Connection&) override {}
@@ -109,6 +112,7 @@ class TestPeer {
   }
 
   NoDriver driver_;
+  Status opened_;
   Connection connection_;
   WireBytes unread_;
   WireBytes read_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "cluster/sessions/answer_fetch.h"
@@ -11,6 +12,7 @@
 #include "cluster/sessions/reachable_address.h"
 #include "cluster/sessions/worker_link_sessions.h"
 #include "foundation/base/check.h"
+#include "foundation/base/hash.h"
 #include "foundation/base/units.h"
 #include "foundation/core/stage_visit.h"
 
@@ -28,6 +30,16 @@ uint64_t largest_batch_bytes(const ModelInfo& model) {
     row_bytes = std::max(row_bytes, row_layout(model, BucketId(bucket)).bytes());
   }
   return row_bytes * model.batch_size_max();
+}
+
+// Where the clocks of several controllers differ, those cannot keep handles apart: a device that one of them calls 0 is
+// another worker's for the next. So each worker begins anywhere, and elsewhere each time.
+TimePoint handles_from(const std::string& worker, uint64_t epoch, TimePoint controllers_time) {
+  constexpr uint64_t kMicrosecondsMax = uint64_t{1} << 43;
+  if (epoch == 0) return controllers_time;
+  const std::string session = fmt::format("{} {} {}", worker, epoch, controllers_time.nanoseconds());
+  return TimePoint() +
+         Duration::microseconds(static_cast<int64_t>(hash64(std::as_bytes(std::span(session))) % kMicrosecondsMax));
 }
 
 // Those that are wanted and have a reason why they, or a newer version, are not served.
@@ -102,10 +114,43 @@ Result<std::unique_ptr<Session>> WorkerLink::on_open(Connection& connection, Rol
     return std::unique_ptr<Session>(std::move(client));
   }
   auto controller = std::make_unique<ControllerSession>(*this, connection);
-  controller_ = controller.get();
-  lost_clients_.reset();  // numbers are the controller's
+  const Standing& peer_standing = connection.peer_standing();
+  if (!peer_standing.stands_by) FOLIOT_RETURN_IF_ERROR(obey(*controller, peer_standing.epoch, now));
+  controllers_.push_back(controller.get());
   controller->start(now);
   return std::unique_ptr<Session>(std::move(controller));
+}
+
+Status WorkerLink::obey(ControllerSession& controller, uint64_t epoch, TimePoint now) {
+  const uint64_t epoch_before = obeyed_.value();
+  FOLIOT_RETURN_IF_ERROR(obeyed_.obey(epoch, controller_ == nullptr ? nullptr : &controller_->connection().peer()));
+  if (controller_ != nullptr) {
+    controller_->connection().request_close(Status::unavailable(
+        fmt::format("the controller at {} leads with epoch {}", controller.connection().peer(), epoch)));
+    lose_controller(now);
+  }
+  controller_ = &controller;
+  lost_clients_.reset();  // numbers are the controller's
+  if (epoch > epoch_before) end_attachments(now);
+  return Status();
+}
+
+void WorkerLink::lose_controller(TimePoint now) {
+  controller_ = nullptr;
+  forget_actions(now);
+  models_.lose_names();
+  unserved_revision_.reset();
+  watch_.on_controller(false);
+}
+
+// Those of earlier epochs: another controller gave them their numbers.
+void WorkerLink::end_attachments(TimePoint now) {
+  clients_.clear();
+  for (ClientSession* client : sessions_) {
+    if (!client->attach()) continue;
+    client->set_number(std::nullopt);
+    on_attach(*client, *client->attach(), now);
+  }
 }
 
 void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
@@ -131,7 +176,7 @@ TimePoint WorkerLink::on_turn_end(TimePoint now) {
     next_look_ = now + kClusterTimeouts.check_interval;
     refuse_what_is_late(now);
     held_.free_expired(now);
-    if (controller_ != nullptr) controller_->keep(now);
+    for (ControllerSession* controller : controllers_) controller->keep(now);
     for (const auto& [address, holder] : holders_) {
       if (holder != nullptr) holder->keep(now);
     }
@@ -196,7 +241,7 @@ bool WorkerLink::is_resident(ModelId model) const {
 
 Status WorkerLink::on_welcome(const Welcome& welcome, TimePoint now) {
   FOLIOT_RETURN_IF_ERROR(models_.welcome(welcome.models));
-  held_.start_handles(controller_->offset().to_host(now));
+  held_.start_handles(handles_from(options_.name, obeyed_.value(), controller_->offset().to_host(now)));
   for (const ModelId model : models_.strays()) {
     if (!is_resident(model)) continue;
     return Status::unavailable("its pages hold models that are not served; it registers again without them");
@@ -589,7 +634,15 @@ void WorkerLink::for_waiting_rows(TimePoint now, Condition condition, Change cha
   for (const ActionId id : touched) advance(given_.at(id), now);
 }
 
-void WorkerLink::on_attach(ClientSession& client, uint16_t number, TimePoint now) {
+// One of a later epoch waits until its controller is obeyed here, too.
+void WorkerLink::on_attach(ClientSession& client, const Attach& attach, TimePoint now) {
+  if (attach.epoch == obeyed_.value()) return this->attach(client, attach.client, now);
+  if (attach.epoch > obeyed_.value()) return;
+  client.connection().request_close(Status::unavailable(
+      fmt::format("it obeys a controller of epoch {}, this side one of epoch {}", attach.epoch, obeyed_.value())));
+}
+
+void WorkerLink::attach(ClientSession& client, uint16_t number, TimePoint now) {
   const auto [place, added] = clients_.try_emplace(number, &client);
   if (!added) {
     place->second->set_number(std::nullopt);

@@ -28,6 +28,9 @@
 // executors has room for the outcomes of all of them. A front end that does not read is
 // disconnected (cluster/transport/connection.h).
 //
+// With several controllers, the one is obeyed that leads with the highest epoch that was seen; links with others that
+// lead are closed. A new leader is a lost controller and another one, at once.
+//
 // The loop connects to a lost controller again. Pages are kept: the worker registers
 // again, with what they hold, once none of its actions is under way, and no page holds
 // a model that the next controller does not know of.
@@ -55,6 +58,7 @@
 
 #include "cluster/sessions/batch_inputs.h"
 #include "cluster/sessions/held_payloads.h"
+#include "cluster/sessions/obeyed_epoch.h"
 #include "cluster/sessions/offered_models.h"
 #include "cluster/sessions/stage_outputs.h"
 #include "cluster/sessions/staging_area.h"
@@ -132,6 +136,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
 
   Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
+  Standing standing() const override { return {.epoch = obeyed_.value()}; }
   TimePoint on_turn_end(TimePoint now) override;
 
  private:
@@ -169,6 +174,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void handle(Pipelines& offered);
   void handle(Tasks& offered);
   void complain(std::string complaint);
+  Status obey(ControllerSession& controller, uint64_t epoch, TimePoint now);
+  void lose_controller(TimePoint now);
+  void end_attachments(TimePoint now);
   Status on_welcome(const Welcome& welcome, TimePoint now);
   Status on_action(const Action& action, DeviceId device, Visits visits, TimePoint now);
   // What it says fits the model.
@@ -206,7 +214,8 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void unload(ModelId model, DeviceId device, TimePoint now);
   void go_on_draining(TimePoint now);
 
-  void on_attach(ClientSession& client, uint16_t number, TimePoint now);
+  void on_attach(ClientSession& client, const Attach& attach, TimePoint now);
+  void attach(ClientSession& client, uint16_t number, TimePoint now);
   void on_detach(ClientSession& client, TimePoint now);
   Status on_inputs(uint16_t client, const Inputs& inputs, TimePoint now);
   void on_workers(const Workers& workers);
@@ -238,7 +247,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   std::string data_address_;
   LinkControl* loop_ = nullptr;
 
-  ControllerSession* controller_ = nullptr;
+  std::vector<ControllerSession*> controllers_;  // those that stand by, too
+  ControllerSession* controller_ = nullptr;      // that is obeyed
+  ObeyedEpoch obeyed_;
   std::vector<ClientSession*> sessions_;
   std::unordered_map<uint16_t, ClientSession*> clients_;  // attached, by number
   std::bitset<kClientsMax> lost_clients_;                 // were attached, and are not any more

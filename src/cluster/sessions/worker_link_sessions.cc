@@ -13,6 +13,7 @@ namespace foliot {
 // ---- ControllerSession ----
 
 Status WorkerLink::ControllerSession::on_frame(const Frame& frame, TimePoint now) {
+  if (!is_obeyed()) return on_standby_frame(frame, now);
   switch (frame.type) {
     case MessageType::kVisits: return on_visits(frame);
     case MessageType::kAction: return on_action(frame, now);
@@ -27,15 +28,27 @@ Status WorkerLink::ControllerSession::on_frame(const Frame& frame, TimePoint now
   }
 }
 
+Status WorkerLink::ControllerSession::on_standby_frame(const Frame& frame, TimePoint now) {
+  switch (frame.type) {
+    case MessageType::kPong: return on_pong(frame, now);
+    case MessageType::kLeadership: {
+      Leadership leadership;
+      FOLIOT_RETURN_IF_ERROR(decode(frame, leadership));
+      return link_.obey(*this, leadership.epoch, now);
+    }
+    case MessageType::kGoodbye: return on_goodbye(frame);
+    default: return unexpected(frame);
+  }
+}
+
 void WorkerLink::ControllerSession::on_close(const Status& reason, TimePoint now) {
-  link_.controller_ = nullptr;
-  link_.forget_actions(now);
-  link_.models_.lose_names();
-  link_.unserved_revision_.reset();
-  link_.watch_.on_controller(false);
+  std::erase(link_.controllers_, this);
+  const bool was_obeyed = is_obeyed();
+  if (was_obeyed) link_.lose_controller(now);
   if (!reason.ok()) {
     link_.complain(fmt::format("the controller at {} {}: {}", connection_.peer(),
-                               devices_.empty() ? "does not take this worker yet" : "is lost", reason.message()));
+                               was_obeyed && devices_.empty() ? "does not take this worker yet" : "is lost",
+                               reason.message()));
   }
 }
 
@@ -131,8 +144,9 @@ void WorkerLink::ClientSession::on_close(const Status& reason, TimePoint now) {
 Status WorkerLink::ClientSession::on_attach(const Frame& frame, TimePoint now) {
   Attach attach;
   FOLIOT_RETURN_IF_ERROR(decode(frame, attach));
-  if (number_) return Status::invalid_argument("a client attaches once");
-  link_.on_attach(*this, attach.client, now);
+  if (attach_) return Status::invalid_argument("a client attaches once");
+  attach_ = attach;
+  link_.on_attach(*this, attach, now);
   return Status();
 }
 

@@ -47,6 +47,8 @@ class WorkerLink::ControllerSession : public Session {
   void on_close(const Status& reason, TimePoint now) override;
 
  private:
+  bool is_obeyed() const { return link_.controller_ == this; }
+  Status on_standby_frame(const Frame& frame, TimePoint now);
   Status on_pong(const Frame& frame, TimePoint now);
 
   Status on_welcome(const Frame& frame, TimePoint now);
@@ -73,6 +75,9 @@ class WorkerLink::ClientSession : public Session {
       : link_(link), connection_(connection), last_message_(now) {}
 
   Connection& connection() { return connection_; }
+  // As it was sent; nullopt: it has not.
+  const std::optional<Attach>& attach() const { return attach_; }
+  // By which it is attached; nullopt: it is not.
   std::optional<uint16_t> number() const { return number_; }
   void set_number(std::optional<uint16_t> number) { number_ = number; }
   void check(TimePoint now);
@@ -88,7 +93,8 @@ class WorkerLink::ClientSession : public Session {
   WorkerLink& link_;
   Connection& connection_;
   TimePoint last_message_;
-  std::optional<uint16_t> number_;  // once it has attached
+  std::optional<Attach> attach_;
+  std::optional<uint16_t> number_;
 };
 
 // With another worker, whose payloads are fetched.

@@ -55,6 +55,7 @@ std::string_view to_string(MessageType type) {
     case MessageType::kHomes: return "HOMES";
     case MessageType::kHomeCall: return "HOME_CALL";
     case MessageType::kHomeReply: return "HOME_REPLY";
+    case MessageType::kLeadership: return "LEADERSHIP";
   }
   FOLIOT_CHECK(false);
 }
@@ -168,10 +169,12 @@ void encode(const HomeOffer& message, WireBytes& bytes) { write(MessageType::kHo
 void encode(const Homes& message, WireBytes& bytes) { write(MessageType::kHomes, message, bytes); }
 void encode(const HomeCall& message, WireBytes& bytes) { write(MessageType::kHomeCall, message, bytes); }
 void encode(const HomeReply& message, WireBytes& bytes) { write(MessageType::kHomeReply, message, bytes); }
+void encode(const Leadership& message, WireBytes& bytes) { write(MessageType::kLeadership, message, bytes); }
 
 Status decode(const Frame& frame, HomeOffer& message) { return read(frame, message); }
 Status decode(const Frame& frame, Homes& message) { return read(frame, message); }
 Status decode(const Frame& frame, HomeCall& message) { return read(frame, message); }
 Status decode(const Frame& frame, HomeReply& message) { return read(frame, message); }
+Status decode(const Frame& frame, Leadership& message) { return read(frame, message); }
 
 }  // namespace foliot

@@ -61,6 +61,7 @@ void encode(const HomeOffer& message, WireBytes& bytes);
 void encode(const Homes& message, WireBytes& bytes);
 void encode(const HomeCall& message, WireBytes& bytes);
 void encode(const HomeReply& message, WireBytes& bytes);
+void encode(const Leadership& message, WireBytes& bytes);
 
 // Each reads the body of a frame of its type. Errors: kInvalidArgument if it is not
 // exactly one such message with every field in its range. Lists are limited by
@@ -100,6 +101,7 @@ Status decode(const Frame& frame, HomeOffer& message);
 Status decode(const Frame& frame, Homes& message);
 Status decode(const Frame& frame, HomeCall& message);
 Status decode(const Frame& frame, HomeReply& message);
+Status decode(const Frame& frame, Leadership& message);
 
 }  // namespace foliot
 

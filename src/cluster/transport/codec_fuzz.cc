@@ -60,6 +60,7 @@ class Listener : public Session {
       case MessageType::kHomes: return read_twice<Homes>(frame);
       case MessageType::kHomeCall: return read_twice<HomeCall>(frame);
       case MessageType::kHomeReply: return read_twice<HomeReply>(frame);
+      case MessageType::kLeadership: return read_twice<Leadership>(frame);
     }
     FOLIOT_CHECK(false);
   }
@@ -88,6 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     foliot::WireBytes greeting{
         std::byte{'F'}, std::byte{'O'}, std::byte{'L'}, std::byte{'T'}, std::byte{foliot::kWireVersion},
         std::byte{0},   std::byte{1},   std::byte{0}};
+    greeting.resize(foliot::kGreetingBytes);
     std::copy(greeting.begin(), greeting.end(), connection.space().begin());
     if (!connection.received(greeting.size(), {}).ok()) return 0;
   }

@@ -215,7 +215,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Workers{{{"one", "peer:1", {DeviceId(1), DeviceId(2)}}, {}}}, MessageType::kWorkers);
   const std::vector<std::byte> bytes(5, std::byte{1});
   const TensorBytes tensors{bytes, {}, bytes};
-  check_round_trip(Attach{7}, MessageType::kAttach);
+  check_round_trip(Attach{7, 8}, MessageType::kAttach);
   check_round_trip(Fetch{ActionId(1), RequestId(2), PayloadHandle(3)}, MessageType::kFetch);
   check_round_trip(Fetch{ActionId(1), RequestId(2), {}, 3, {0, 4}}, MessageType::kFetch);
   check_round_trip(Fetch{ActionId(1), RequestId(2), {}, 255, {0, 4}, {{0, 1}, {253, 254}}}, MessageType::kFetch);
@@ -239,6 +239,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                             .bytes = bytes},
                    MessageType::kHomeCall);
   check_round_trip(HomeReply{1, HomeOutcome::kBehind, {3, 4}, bytes}, MessageType::kHomeReply);
+  check_round_trip(Leadership{9}, MessageType::kLeadership);
 }
 
 TEST(CodecTest, FieldsArriveWhereTheyLeft) {

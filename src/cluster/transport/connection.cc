@@ -11,20 +11,23 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kMagic = 0x544c4f46;  // "FOLT"
-constexpr size_t kGreetingBytes = 8;
+constexpr uint32_t kMagic = 0x544c4f46;                                // "FOLT"
+constexpr size_t kVersionBytes = sizeof(uint32_t) + sizeof(uint16_t);  // until the end of the version
+// Beyond that it is no epoch, so that the next one always exists.
+constexpr uint64_t kGreetedEpochMax = uint64_t{1} << 62;
 // How a record of TLS begins: of its handshake or an alert, version 3.x.
 constexpr std::array kTlsRecordTypes{std::byte{22}, std::byte{21}};
 constexpr std::byte kTlsVersion{3};
 constexpr size_t kReceiveBytesMin = 4096;
 constexpr size_t kStreamBytes = 65536;
 
-void put_greeting(Role role, WireBytes& bytes) {
+void put_greeting(Role role, const Standing& standing, WireBytes& bytes) {
   WireWriter writer(bytes);
   writer.put(kMagic);
   writer.put(kWireVersion);
   writer.put(role);
-  writer.put(uint8_t{0});
+  writer.put(standing.stands_by);
+  writer.put(standing.epoch);
 }
 
 // Answered early: an alert is shorter than a greeting.
@@ -33,11 +36,11 @@ bool looks_like_tls(std::span<const std::byte> bytes) {
          bytes[1] == kTlsVersion;
 }
 
-Status read_greeting(std::span<const std::byte> bytes, Role& role) {
+// Of a peer of another version no more than its version may ever come. `whole`: all of it has come.
+Status read_greeting(std::span<const std::byte> bytes, bool whole, Role& role, Standing& standing) {
   WireReader reader(bytes);
   uint32_t magic;
   uint16_t version;
-  uint8_t reserved;
   reader.get(magic);
   reader.get(version);
   if (magic != kMagic) return Status::invalid_argument("its first bytes are not Foliot's protocol");
@@ -46,17 +49,25 @@ Status read_greeting(std::span<const std::byte> bytes, Role& role) {
         fmt::format("it speaks version {} of the protocol, this side version {}: run the same release on both sides",
                     version, kWireVersion));
   }
+  if (!whole) return Status();
   reader.get(role, Role::kClient);
-  reader.get(reserved);
-  return reader.complete() ? Status() : Status::invalid_argument("malformed greeting");
+  reader.get(standing.stands_by);
+  reader.get(standing.epoch);
+  return reader.complete() && standing.epoch <= kGreetedEpochMax ? Status()
+                                                                 : Status::invalid_argument("malformed greeting");
 }
 
 }  // namespace
 
 Connection::Connection(const ConnectionOptions& options, ConnectionEnds ends, ConnectionHandler& host,
                        ConnectionDriver& driver)
-    : options_(options), ends_(std::move(ends)), host_(host), driver_(driver), received_(kReceiveBytesMin) {
-  put_greeting(options.role, unsent_);
+    : options_(options),
+      ends_(std::move(ends)),
+      host_(host),
+      standing_(host.standing()),
+      driver_(driver),
+      received_(kReceiveBytesMin) {
+  put_greeting(options.role, standing_, unsent_);
 }
 
 std::span<std::byte> Connection::space() {
@@ -88,9 +99,12 @@ Status Connection::open(TimePoint now) {
   if (looks_like_tls(std::span(received_).subspan(begin_, end_ - begin_))) {
     return Status::invalid_argument("it speaks TLS, and this side does not: give both the flags --tls-link-...");
   }
-  if (end_ - begin_ < kGreetingBytes) return Status();
+  if (end_ - begin_ < kVersionBytes) return Status();
+  const bool whole = end_ - begin_ >= kGreetingBytes;
   Role role = Role::kController;
-  FOLIOT_RETURN_IF_ERROR(read_greeting(std::span(received_).subspan(begin_, kGreetingBytes), role));
+  FOLIOT_RETURN_IF_ERROR(read_greeting(std::span(received_).subspan(begin_, std::min(end_ - begin_, kGreetingBytes)),
+                                       whole, role, peer_standing_));
+  if (!whole) return Status();
   begin_ += kGreetingBytes;
   FOLIOT_ASSIGN_OR_RETURN(session_, host_.on_open(*this, role, now));
   return Status();

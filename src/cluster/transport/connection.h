@@ -6,9 +6,8 @@
 //   peer's bytes -> space(), received() -> Session::on_frame()
 //   send()       -> unsent(), sent()    -> peer's bytes
 //
-// Greeting: each side first sends eight bytes (magic, version, role), so that a
-// difference of versions is reported as such. Until the peer's greeting has come,
-// nothing else is read.
+// Greeting: each side first sends magic, version, role and Standing, so that a difference of versions is reported as
+// such. Until the peer's greeting has come, nothing else is read.
 //
 // Limits: a frame of more than `frame_bytes_max`, or more than `unsent_bytes_max` that
 // the peer does not read, ends the connection. Memory for received bytes grows with the
@@ -47,10 +46,21 @@ class Session {
   virtual void on_close(const Status& reason, TimePoint now) = 0;
 };
 
+inline constexpr size_t kGreetingBytes = 16;
+
+// What a process says in its greeting of the choice of a leader among controllers.
+struct Standing {
+  // Of a controller: with which it leads, 0 where there is no choice. Of others: the highest that they have obeyed.
+  uint64_t epoch = 0;
+  bool stands_by = false;  // a controller that does not lead
+};
+
 // The owner of connections. None of the calls may block.
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
+  // For the greeting of a connection that is made now.
+  virtual Standing standing() const { return {}; }
   // The peer's greeting has come. Errors: the connection is refused.
   virtual Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) = 0;
   // A connection ended before on_open().
@@ -92,6 +102,9 @@ class Connection {
 
   const std::string& peer() const { return ends_.peer; }
   const ConnectionEnds& ends() const { return ends_; }
+  // As the greetings had them; the peer's once that has come.
+  const Standing& standing() const { return standing_; }
+  const Standing& peer_standing() const { return peer_standing_; }
 
   // ---- For the session ----
 
@@ -135,6 +148,8 @@ class Connection {
   const ConnectionOptions options_;
   const ConnectionEnds ends_;
   ConnectionHandler& host_;
+  const Standing standing_;
+  Standing peer_standing_;
   ConnectionDriver& driver_;
   std::unique_ptr<Session> session_;  // once the peer's greeting has come
   Status hung_up_;                    // ok: it has not been

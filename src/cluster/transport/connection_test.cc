@@ -12,7 +12,8 @@ namespace {
 // One side: remembers what it receives.
 class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
  public:
-  explicit ConnectedSide(Role role, ConnectionOptions options = {}) : role_(role) {
+  explicit ConnectedSide(Role role, ConnectionOptions options = {}, Standing standing = {})
+      : own_standing(standing), role_(role) {
     options.role = role;
     connection.emplace(options, "peer", *this, *this);
   }
@@ -23,6 +24,7 @@ class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
     return std::unique_ptr<Session>(std::make_unique<Talk>(*this));
   }
   void on_no_greeting(const std::string&, const Status& reason) override { closed = reason; }
+  Standing standing() const override { return own_standing; }
   void on_unsent(Connection&) override { ++unsent_calls; }
 
   // Carries all that this side has sent, in pieces of `piece` bytes, to the other.
@@ -48,6 +50,7 @@ class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
   std::vector<std::string> received;
   std::optional<Status> closed;
   int unsent_calls = 0;
+  Standing own_standing{};
 
  private:
   class Talk : public Session {
@@ -67,13 +70,14 @@ class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
   Role role_;
 };
 
-WireBytes greeting(uint32_t magic, uint16_t version, uint8_t role) {
+WireBytes greeting(uint32_t magic, uint16_t version, uint8_t role, uint64_t epoch = 0) {
   WireBytes bytes;
   WireWriter writer(bytes);
   writer.put(magic);
   writer.put(version);
   writer.put(role);
   writer.put(uint8_t{0});
+  writer.put(epoch);
   return bytes;
 }
 constexpr uint32_t kMagic = 0x544c4f46;
@@ -90,6 +94,17 @@ TEST(ConnectionTest, SendsAGreetingAndCarriesFramesHoweverTheyAreCut) {
     ASSERT_EQ(controller.received.size(), 50u);
     EXPECT_EQ(controller.received[49].size(), 49u * 50);
   }
+}
+
+TEST(ConnectionTest, GreetingsCarryTheStandingOfBothSides) {
+  ConnectedSide controller(Role::kController, {}, {.epoch = 7, .stands_by = true});
+  ConnectedSide worker(Role::kWorker, {}, {.epoch = 6});
+  ASSERT_TRUE(worker.carry_to(controller).ok());
+  ASSERT_TRUE(controller.carry_to(worker).ok());
+  EXPECT_EQ(worker.connection->peer_standing().epoch, 7u);
+  EXPECT_TRUE(worker.connection->peer_standing().stands_by);
+  EXPECT_EQ(controller.connection->peer_standing().epoch, 6u);
+  EXPECT_FALSE(controller.connection->peer_standing().stands_by);
 }
 
 TEST(ConnectionTest, AFrameMayBeLargerThanAnyRead) {
@@ -122,7 +137,12 @@ TEST(ConnectionTest, RefusesOtherProtocolsAndVersions) {
   EXPECT_NE(refusal(http).find("not Foliot's protocol"), std::string::npos);
   EXPECT_NE(refusal(greeting(kMagic, kWireVersion + 1, 1)).find(fmt::format("version {}", kWireVersion + 1)),
             std::string::npos);
+  // Versions before 24 had a shorter greeting.
+  WireBytes early = greeting(kMagic, 23, 1);
+  early.resize(8);
+  EXPECT_NE(refusal(early).find("version 23"), std::string::npos);
   EXPECT_NE(refusal(greeting(kMagic, kWireVersion, 17)).find("malformed greeting"), std::string::npos);
+  EXPECT_NE(refusal(greeting(kMagic, kWireVersion, 1, UINT64_MAX)).find("malformed greeting"), std::string::npos);
   EXPECT_EQ(refusal(greeting(kMagic, kWireVersion, 0)), "not another one");
 }
 

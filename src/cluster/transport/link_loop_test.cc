@@ -254,6 +254,7 @@ TEST(LinkLoopTest, BoundsTheMemoryOfHalfReceivedFrames) {
   RawSocket stranger(server.listen());
   std::string speech("FOLT?\0\1\0", 8);
   speech[4] = static_cast<char>(kWireVersion);
+  speech.resize(kGreetingBytes);
   speech += std::string("\0\0\x10\0\0", 5);  // the length of the frame, 1 MiB, and its type
   stranger.say(speech + std::string(50'000, 'x'));
   stranger.await_end();

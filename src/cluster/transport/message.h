@@ -45,6 +45,10 @@
 // A request may name a task in place of a model, and say what it needs. The controller chooses the model, for all
 // rows of a call, and names it in each Completion.
 //
+// Of several controllers one leads (cluster/election). Workers and clients have a link to each. One that stands by says
+// so in its greeting, answers pings, and sends Leadership when it leads; what stands above follows then. Workers and
+// clients obey the highest epoch that they have seen, and close links with lower ones.
+//
 // Either side may send Goodbye, with the reason, before it closes.
 #ifndef FOLIOT_CLUSTER_TRANSPORT_MESSAGE_H_
 #define FOLIOT_CLUSTER_TRANSPORT_MESSAGE_H_
@@ -69,7 +73,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 23;
+inline constexpr uint16_t kWireVersion = 24;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -111,12 +115,18 @@ enum class MessageType : uint8_t {
   kHomes,
   kHomeCall,
   kHomeReply,
+  kLeadership,
 };
-inline constexpr MessageType kMessageTypeLast = MessageType::kHomeReply;
+inline constexpr MessageType kMessageTypeLast = MessageType::kLeadership;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
   std::string reason;
+};
+
+// A controller that stood by leads from now on.
+struct Leadership {
+  uint64_t epoch = 0;
 };
 
 struct Ping {
@@ -304,6 +314,7 @@ struct Statistics {
 // The client with this number is at the other end, in place of an earlier one.
 struct Attach {
   uint16_t client = 0;
+  uint64_t epoch = 0;  // of the controller that gave it the number
 };
 
 // What a row's inputs or outputs are, one after another in the model's order, each

@@ -680,7 +680,7 @@ void fields(Wire& wire, Carried<Wire, Statistics>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Attach>& message) {
-  wire(message.client);
+  wire(message.client, message.epoch);
 }
 
 template <typename Wire>
@@ -744,6 +744,13 @@ inline bool sound(const HomeCall& message) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, HomeReply>& message) {
   wire(message.id, message.outcome, message.users, message.bytes);
+}
+
+// ---- Election ----
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Leadership>& message) {
+  wire(message.epoch);
 }
 
 }  // namespace foliot

@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "cluster/sessions/controller_addresses.h"
 #include "cluster/sessions/worker_link.h"
 #include "cluster/transport/link_loop.h"
 #include "foundation/platform/thread.h"
@@ -74,7 +75,7 @@ class LinkedReplicaPlace::LinkedSession : public Session {
     const std::string& host = options_.data_address_host.empty() ? options_.data_host : options_.data_address_host;
     link_.add_model(model_);
     link_.start({&worker}, fmt::format("{}:{}", host, port), *loop_);
-    FOLIOT_RETURN_IF_ERROR(loop_->keep(options_.controller));
+    FOLIOT_RETURN_IF_ERROR(keep_controllers(*loop_, options_.controller));
     FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "replica link"}, [this] { loop_->run(); }));
     return Status();
   }

@@ -20,7 +20,7 @@ namespace foliot {
 
 struct LinkedReplicaOptions {
   std::string worker;                             // before the replica's name in the controller's log
-  std::string controller;                         // HOST:PORT
+  std::string controller;                         // HOST:PORT of each, with commas between them
   std::string data_host;                          // that each listens on for front ends, at a port that is free
   std::string data_address_host;                  // by which these reach it; empty: data_host
   uint64_t frame_bytes_max = kDataFrameBytesMax;  // inputs or outputs of one row

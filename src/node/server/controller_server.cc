@@ -7,13 +7,16 @@
 #include <future>
 #include <iterator>
 #include <map>
+#include <random>
 #include <utility>
 #include <vector>
 
+#include "cluster/election/stores/leader_store_place.h"
 #include "cluster/sessions/controller_service.h"
 #include "cluster/transport/link_loop.h"
 #include "control/controller/cluster_view_observer.h"
 #include "control/policies/registry.h"
+#include "foundation/base/units.h"
 #include "foundation/platform/clock.h"
 #include "foundation/platform/thread.h"
 #include "node/files/target_file.h"
@@ -34,6 +37,8 @@ namespace {
 // Before executors (node/threads/executor_thread.h), where the process may: every request waits
 // for this one thread.
 constexpr int kNice = -15;
+// Longer than two renewals.
+constexpr Duration kLeaderTimeoutMin = Duration::milliseconds(600);
 
 }  // namespace
 
@@ -51,16 +56,24 @@ class ControllerServer::Parts {
     service_.set_drain_watch([this] { drained_.set_value(); });
   }
 
-  Status start(const ControllerServerOptions& options, Logger& log);
+  // `election`: null: there is none, and it leads at once.
+  Status start(const ControllerServerOptions& options, ElectionThread* election, Logger& log);
+  void lead(uint64_t epoch, Logger& log);
+  // Until all clients have left for another controller. False: they have not within `timeout`.
+  bool hand_over(Duration timeout);
   void stop(Duration drain_timeout);
+  // Without draining: nothing that it did counts.
+  void abandon();
   uint16_t port() const { return port_; }
   std::string observation() const { return telemetry_->description(); }
 
  private:
   void observe(const TelemetryOptions& options);
-  Status start_task_scaling(const ControllerServerOptions& options, Logger& log);
+  void end();
+  Status start_scaling();
+  Status open_task_scaling(const ControllerServerOptions& options, Logger& log);
   Status open_pipeline_tuning(const ControllerServerOptions& options, Logger& log);
-  Status start_worker_scaling(const ControllerServerOptions& options, Logger& log);
+  Status open_worker_scaling(const ControllerServerOptions& options, Logger& log);
   Result<std::vector<WatchedFiles>> watched_files(const ControllerServerOptions& options, Logger& log);
 
   // In the order in which they are made; each uses those before it.
@@ -72,6 +85,7 @@ class ControllerServer::Parts {
   MonitorFeed monitor_feed_{monitor_, start_stamp(), monotonic_now(), monotonic_now};
   std::unique_ptr<Telemetry> telemetry_;
   std::promise<void> drained_;
+  std::future<void> drained_future_ = drained_.get_future();
   ControllerService service_;
   LinkLoop loop_;
   std::unique_ptr<TaskScaling> task_scaling_;           // null: variants are loaded on demand alone
@@ -102,7 +116,7 @@ void ControllerServer::Parts::observe(const TelemetryOptions& options) {
 }
 
 // Views are made while there are tasks.
-Status ControllerServer::Parts::start_task_scaling(const ControllerServerOptions& options, Logger& log) {
+Status ControllerServer::Parts::open_task_scaling(const ControllerServerOptions& options, Logger& log) {
   if (options.task_scaling.empty()) return Status();
   FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Solver> solver, make_task_solver(options.task_scaling));
   task_scaling_ = std::make_unique<TaskScaling>(
@@ -117,7 +131,7 @@ Status ControllerServer::Parts::start_task_scaling(const ControllerServerOptions
                                                          TaskScaling::kInterval);
   controller.add_observer(*scaling_views_);
   controller.add_observer(*task_scaling_);
-  return task_scaling_->start();
+  return Status();
 }
 
 // Observes; its thread is to be started.
@@ -138,7 +152,7 @@ Status ControllerServer::Parts::open_pipeline_tuning(const ControllerServerOptio
 }
 
 // After the port is known, by which workers find this controller.
-Status ControllerServer::Parts::start_worker_scaling(const ControllerServerOptions& options, Logger& log) {
+Status ControllerServer::Parts::open_worker_scaling(const ControllerServerOptions& options, Logger& log) {
   if (!options.worker_pools) return Status();
   WorkerPoolFile pools = *options.worker_pools;
   add_worker_flags(pools.processes, options.listen, port_);
@@ -152,7 +166,20 @@ Status ControllerServer::Parts::start_worker_scaling(const ControllerServerOptio
         log.write(trouble ? Severity::kWarning : Severity::kInfo, line);
       });
   controller.add_observer(worker_scaling_->observer());
-  return worker_scaling_->start();
+  return Status();
+}
+
+// One that stands by has no workers, and would start some.
+Status ControllerServer::Parts::start_scaling() {
+  if (task_scaling_ != nullptr) FOLIOT_RETURN_IF_ERROR(task_scaling_->start());
+  if (pipeline_tuning_ != nullptr) FOLIOT_RETURN_IF_ERROR(pipeline_tuning_->start());
+  return worker_scaling_ == nullptr ? Status() : worker_scaling_->start();
+}
+
+void ControllerServer::Parts::lead(uint64_t epoch, Logger& log) {
+  service_.lead(epoch);
+  loop_.wake();
+  if (const Status status = start_scaling(); !status.ok()) log.write(Severity::kError, status.message());
 }
 
 Result<std::vector<WatchedFiles>> ControllerServer::Parts::watched_files(const ControllerServerOptions& options,
@@ -172,7 +199,12 @@ Result<std::vector<WatchedFiles>> ControllerServer::Parts::watched_files(const C
   return watched;
 }
 
-Status ControllerServer::Parts::start(const ControllerServerOptions& options, Logger& log) {
+Status ControllerServer::Parts::start(const ControllerServerOptions& options, ElectionThread* election, Logger& log) {
+  if (election != nullptr) {
+    service_.stand_by();
+    service_.set_election_watch([election](uint64_t epoch) { election->on_epoch_seen(epoch); },
+                                [election](size_t workers) { election->on_workers(workers); });
+  }
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning(options, log));
   FOLIOT_ASSIGN_OR_RETURN(
       telemetry_,
@@ -184,10 +216,10 @@ Status ControllerServer::Parts::start(const ControllerServerOptions& options, Lo
   // Before anything is started: a file may be wrong.
   FOLIOT_ASSIGN_OR_RETURN(std::vector<WatchedFiles> watched, watched_files(options, log));
   watch_ = std::make_unique<FileWatch>(std::move(watched));
-  FOLIOT_RETURN_IF_ERROR(start_task_scaling(options, log));
-  if (pipeline_tuning_ != nullptr) FOLIOT_RETURN_IF_ERROR(pipeline_tuning_->start());
+  FOLIOT_RETURN_IF_ERROR(open_task_scaling(options, log));
   FOLIOT_ASSIGN_OR_RETURN(port_, loop_.listen(options.listen));
-  FOLIOT_RETURN_IF_ERROR(start_worker_scaling(options, log));
+  FOLIOT_RETURN_IF_ERROR(open_worker_scaling(options, log));
+  if (election == nullptr) FOLIOT_RETURN_IF_ERROR(start_scaling());
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "controller", .nice = kNice}, [this] { loop_.run(); }));
   return Status();
@@ -196,7 +228,19 @@ Status ControllerServer::Parts::start(const ControllerServerOptions& options, Lo
 void ControllerServer::Parts::stop(Duration drain_timeout) {
   service_.drain();
   loop_.wake();
-  drained_.get_future().wait_for(std::chrono::nanoseconds(drain_timeout.nanoseconds()));
+  drained_future_.wait_for(std::chrono::nanoseconds(drain_timeout.nanoseconds()));
+  end();
+}
+
+bool ControllerServer::Parts::hand_over(Duration timeout) {
+  service_.hand_over();
+  loop_.wake();
+  return drained_future_.wait_for(std::chrono::nanoseconds(timeout.nanoseconds())) == std::future_status::ready;
+}
+
+void ControllerServer::Parts::abandon() { end(); }
+
+void ControllerServer::Parts::end() {
   if (worker_scaling_ != nullptr) worker_scaling_->stop();
   if (task_scaling_ != nullptr) task_scaling_->stop();
   if (pipeline_tuning_ != nullptr) pipeline_tuning_->stop();
@@ -209,24 +253,89 @@ ControllerServer::ControllerServer(ControllerServerOptions options, Logger& log)
 ControllerServer::~ControllerServer() { stop(); }
 
 Status ControllerServer::start() {
+  if (!options_.election.empty()) FOLIOT_RETURN_IF_ERROR(start_election());
+  {
+    const std::lock_guard lock(mutex_);
+    FOLIOT_RETURN_IF_ERROR(make_parts());
+  }
+  // It stays the same when the parts are made anew.
+  options_.listen = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port());
+  return election_ == nullptr ? Status() : election_->start();
+}
+
+Status ControllerServer::start_election() {
+  if (options_.advertise.empty()) {
+    return Status::invalid_argument(
+        "--election needs --advertise HOST:PORT, the address in the flag --controller of workers and front ends");
+  }
+  ElectionOptions options{.address = options_.advertise,
+                          .instance = (uint64_t{std::random_device()()} << 32) | std::random_device()(),
+                          .leader_timeout = options_.leader_timeout};
+  if (options.leader_timeout < kLeaderTimeoutMin) {
+    return Status::invalid_argument(
+        fmt::format("--leader-timeout {} is too short: a leader renews its record every {}; "
+                    "the least is {}",
+                    format_duration(options.leader_timeout), format_duration(options.renew_interval),
+                    format_duration(kLeaderTimeoutMin)));
+  }
+  // A slower store counts as one that pauses.
+  FOLIOT_ASSIGN_OR_RETURN(auto store, open_leader_store(options_.election, options.leader_timeout / 2));
+  election_ = std::make_unique<ElectionThread>(
+      std::move(options), std::move(store),
+      ElectionThread::Watch{[this](Severity level, const std::string& line) { log_.write(level, line); },
+                            [this](uint64_t epoch) { on_lead(epoch); }, [this] { on_stand_by(); }});
+  return Status();
+}
+
+void ControllerServer::on_lead(uint64_t epoch) {
+  const std::lock_guard lock(mutex_);
+  epoch_ = epoch;
+  if (parts_ != nullptr && !is_replaced_) parts_->lead(epoch, log_);
+}
+
+void ControllerServer::on_stand_by() {
+  const std::lock_guard lock(mutex_);
+  epoch_.reset();
+  is_replaced_ = true;
+}
+
+Status ControllerServer::go_on() {
+  const std::lock_guard lock(mutex_);
+  if (!is_replaced_ || parts_ == nullptr) return Status();
+  parts_->abandon();
+  parts_.reset();
+  FOLIOT_RETURN_IF_ERROR(make_parts());
+  is_replaced_ = false;
+  if (epoch_) parts_->lead(*epoch_, log_);
+  return Status();
+}
+
+Status ControllerServer::make_parts() {
   FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(options_.policy));
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.tls));
   auto parts = std::make_unique<Parts>(options_, policy, std::move(link_tls), log_);
-  FOLIOT_RETURN_IF_ERROR(parts->start(options_, log_));
+  FOLIOT_RETURN_IF_ERROR(parts->start(options_, election_.get(), log_));
   parts_ = std::move(parts);
   return Status();
 }
 
 void ControllerServer::stop() {
   if (parts_ == nullptr) return;
-  parts_->stop(options_.drain_timeout);
+  // Peers leave for the one that takes over, and ask it again.
+  const bool led = election_ != nullptr && election_->stop();
+  if (led && parts_->hand_over(options_.leader_timeout)) {
+    parts_->abandon();
+  } else {
+    parts_->stop(options_.drain_timeout);
+  }
   parts_.reset();
 }
 
 uint16_t ControllerServer::port() const { return parts_->port(); }
 
 std::string ControllerServer::description() const {
-  return fmt::format("ready: port {}, scheduler {}{}", port(), options_.policy, parts_->observation());
+  return fmt::format("ready: port {}, scheduler {}{}{}", port(), options_.policy, parts_->observation(),
+                     options_.election.empty() ? "" : fmt::format("; stands by, election {}", options_.election));
 }
 
 }  // namespace foliot

@@ -3,12 +3,16 @@
 //
 // start() opens the ports; from then on workers and clients may connect. stop() finishes
 // what runs, refuses the rest, and ends all threads.
+//
+// Of several controllers (cluster/election) each begins as one that stands by. One that led, and that another has
+// replaced, has a state that is worth nothing: go_on() ends its parts and makes new ones, which stand by.
 #ifndef FOLIOT_NODE_SERVER_CONTROLLER_SERVER_H_
 #define FOLIOT_NODE_SERVER_CONTROLLER_SERVER_H_
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -18,6 +22,7 @@
 #include "foundation/logging/logger.h"
 #include "node/files/access_files.h"
 #include "node/files/telemetry.h"
+#include "node/server/election_thread.h"
 #include "node/tuning/worker_pool_file.h"
 
 namespace foliot {
@@ -36,7 +41,10 @@ struct ControllerServerOptions {
   std::optional<WorkerPoolFile> worker_pools;      // workers that it starts and stops; none: others do
   Duration drain_timeout = Duration::seconds(30);  // of what runs at stop()
   TelemetryOptions observation;
-  TlsFiles tls;  // of the links
+  TlsFiles tls;           // of the links
+  std::string election;   // where the record of the leader is (open_leader_store()); empty: this controller leads
+  std::string advertise;  // HOST:PORT, by which this controller differs from the others
+  Duration leader_timeout = ElectionOptions().leader_timeout;
 };
 
 // Threading: belongs to one thread, which is none of its own.
@@ -49,7 +57,9 @@ class ControllerServer {
   // Call once. Errors: kNotFound (no such policy), kInvalidArgument, kAlreadyExists (a port
   // is in use), each naming the flag or the address.
   Status start();
-  // Calling it again does nothing.
+  // To be called several times a second: stands by anew where another controller has taken over. Errors: as start().
+  Status go_on();
+  // One that leads lets another lead, if there is one, before it finishes what runs. Calling it again does nothing.
   void stop();
 
   // After start(): the port on which workers and clients connect.
@@ -59,9 +69,19 @@ class ControllerServer {
 
  private:
   class Parts;
-  const ControllerServerOptions options_;
+  Status start_election();
+  Status make_parts();
+  void on_lead(uint64_t epoch);
+  void on_stand_by();
+
+  ControllerServerOptions options_;
   Logger& log_;
-  std::unique_ptr<Parts> parts_;  // null: not started, or stopped
+  std::mutex mutex_;
+  // Guarded by it, against the election's thread:
+  std::unique_ptr<Parts> parts_;              // null: not started, or stopped
+  std::optional<uint64_t> epoch_;             // with which this controller is to lead
+  bool is_replaced_ = false;                  // the parts led, and are to be made anew
+  std::unique_ptr<ElectionThread> election_;  // null: there is none
 };
 
 }  // namespace foliot

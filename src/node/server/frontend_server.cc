@@ -13,6 +13,7 @@
 
 #include "answer/personal/service/personal_metrics.h"
 #include "answer/personal/service/personal_models.h"
+#include "cluster/sessions/controller_addresses.h"
 #include "cluster/sessions/frontend_link.h"
 #include "cluster/transport/link_loop.h"
 #include "foundation/core/catalog.h"
@@ -145,7 +146,7 @@ class FrontendServer::Parts {
 Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger& log) {
   link_.start(inference_.origin(), loop_);
   if (users_ != nullptr) FOLIOT_RETURN_IF_ERROR(keep_users(options, log));
-  FOLIOT_RETURN_IF_ERROR(loop_.keep(options.controller));
+  FOLIOT_RETURN_IF_ERROR(keep_controllers(loop_, options.controller));
   if (!options.applications.empty()) FOLIOT_RETURN_IF_ERROR(serve_applications(options, log));
   FOLIOT_RETURN_IF_ERROR(inference_.start());
   std::vector<WatchedFiles> watched = reloads(options.access, frontend(), log);
@@ -198,6 +199,7 @@ void FrontendServer::Parts::stop(Duration drain_timeout) {
   if (users_ != nullptr) users_->shared.wait_until_answered(drain_timeout);
   loop_.stop();  // what is still in flight is refused
   thread_.join();
+  link_.refuse_waiting(monotonic_now());
   if (users_ != nullptr) users_->shared.stop();
   frontend().stop();
   if (applications_ != nullptr) applications_->stop();

@@ -28,7 +28,7 @@
 namespace foliot {
 
 struct FrontendServerOptions {
-  std::string controller = "127.0.0.1:8100";  // HOST:PORT
+  std::string controller = "127.0.0.1:8100";  // HOST:PORT of each controller, with commas between them
   FrontendOptions frontend;                   // its TLS and keys are those of `access`
   AccessFiles access;
   TlsFiles link_tls;

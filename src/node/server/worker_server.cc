@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "answer/personal/service/personal_file.h"
+#include "cluster/sessions/controller_addresses.h"
 #include "cluster/sessions/worker_link.h"
 #include "cluster/transport/link_loop.h"
 #include "foundation/base/units.h"
@@ -313,7 +314,7 @@ void WorkerServer::Parts::on_replica_registered() {
 }
 
 Status WorkerServer::Parts::run_loop() {
-  FOLIOT_RETURN_IF_ERROR(loop_->keep(options_.controller));
+  FOLIOT_RETURN_IF_ERROR(keep_controllers(*loop_, options_.controller));
   std::vector<WatchedFiles> watched = telemetry_->watched(log_);
   std::ranges::move(link_tls_reloads(options_.link_tls, *loop_, log_), std::back_inserter(watched));
   watch_ = std::make_unique<FileWatch>(std::move(watched));

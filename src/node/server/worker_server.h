@@ -35,7 +35,7 @@ struct WorkerServerOptions {
   std::string name = "worker";
   std::string kind{kDefaultKind};             // of its device
   std::vector<std::string> models;            // patterns of names; empty: all of the repository
-  std::string controller = "127.0.0.1:8100";  // HOST:PORT
+  std::string controller = "127.0.0.1:8100";  // HOST:PORT of each controller, with commas between them
   std::filesystem::path repository;
   std::filesystem::path cache;  // empty: <repository>/.foliot
   WeightsTier weights_tier = WeightsTier::kMemory;

@@ -129,8 +129,8 @@ class StandingStill {
     ControllerOptions options;
     options.health = FailureDetectorOptions{};
     controller_ = std::make_unique<SimulatedController>(
-        world_, NodeClock(), options, [](const Cluster& c) { return foliot_policy::make_foliot_policy(c); },
-        Duration::milliseconds(2000));
+        world_, "controller", NodeClock(), options,
+        [](const Cluster& c) { return foliot_policy::make_foliot_policy(c); }, Duration::milliseconds(2000));
     SimulatedWorkerOptions worker{.page_count = 64, .controller = "controller:8100"};
     worker.models[kModel] = *make_model_info(*ProfileTable::v100().find(kModel), ModelId(0), kModel, kPageBytes);
     for (int i = 0; i < 2; ++i) {

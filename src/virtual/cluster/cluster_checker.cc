@@ -75,7 +75,9 @@ class ClusterChecker::Controller : public Observer {
     takers_.erase(takers);
   }
 
+  // What a link that is closed already still sends does not count.
   void admit(LinkNumber link, uint16_t number) {
+    if (closed_.contains(link)) return;
     Client& client = clients_[number];
     if (client.link != 0 || client.open != 0) {
       checker_.fail(fmt::format("client number {} is given away; it has {} requests open and {}", number, client.open,
@@ -84,6 +86,7 @@ class ClusterChecker::Controller : public Observer {
     client.link = link;
   }
   void close(LinkNumber link) {
+    closed_.insert(link);
     for (auto& [number, client] : clients_) {
       if (client.link == link) client.link = 0;
     }
@@ -163,6 +166,7 @@ class ClusterChecker::Controller : public Observer {
   std::map<ModelId, std::string> shown_before_;
   std::unordered_set<uint64_t> requests_;
   std::map<uint16_t, Client> clients_;
+  std::set<LinkNumber> closed_;
   std::map<ActionId, uint64_t> actions_;  // without an outcome: joined_ when they were sent
   std::set<RequestId> released_;          // visits of stages
   std::map<RequestId, std::vector<ActionId>> takers_;

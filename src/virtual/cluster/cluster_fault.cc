@@ -47,12 +47,13 @@ std::optional<ClusterFaultKind> parse_cluster_fault_kind(std::string_view name) 
 }
 
 std::vector<ClusterFault> draw_cluster_faults(const RandomClusterFaults& options, uint32_t workers, uint32_t frontends,
-                                              uint32_t models, Duration from, Duration to, Random& random) {
+                                              uint32_t further_controllers, uint32_t models, Duration from, Duration to,
+                                              Random& random) {
   std::vector<ClusterFaultKind> kinds = options.kinds;
   for (uint8_t kind = 0; options.kinds.empty() && kind <= static_cast<uint8_t>(kClusterFaultKindLast); ++kind) {
     kinds.push_back(static_cast<ClusterFaultKind>(kind));
   }
-  const uint32_t nodes = 1 + workers + frontends;
+  const uint32_t nodes = 1 + workers + frontends + further_controllers;
   std::vector<ClusterFault> faults;
   for (uint32_t i = 0; i < options.count; ++i) {
     ClusterFault fault;

@@ -30,7 +30,7 @@ inline constexpr ClusterFaultKind kClusterFaultKindLast = ClusterFaultKind::kMod
 std::string_view to_string(ClusterFaultKind kind);  // "reset", "partition", "one_way", ...
 std::optional<ClusterFaultKind> parse_cluster_fault_kind(std::string_view name);
 
-// Nodes by number: the controller is 0, then the workers, then the front ends.
+// Nodes by number: the first controller is 0, then the workers, the front ends, and further controllers.
 struct ClusterFault {
   ClusterFaultKind kind = ClusterFaultKind::kReset;
   Duration at;
@@ -53,7 +53,8 @@ struct RandomClusterFaults {
 // They begin between `from` and `to`, and may overlap. All of them are over at `to`, but
 // for links, which come back by themselves, and models. Sorted by `at`.
 std::vector<ClusterFault> draw_cluster_faults(const RandomClusterFaults& options, uint32_t workers, uint32_t frontends,
-                                              uint32_t models, Duration from, Duration to, Random& random);
+                                              uint32_t further_controllers, uint32_t models, Duration from, Duration to,
+                                              Random& random);
 
 }  // namespace foliot
 

@@ -3,10 +3,17 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 #include "foundation/base/check.h"
 
 namespace foliot {
+namespace {
+
+// How often it is looked at what an election has to call.
+constexpr Duration kElectionStep = Duration::milliseconds(5);
+
+}  // namespace
 
 void SimulatedNode::start() {
   if (runs_) return;
@@ -57,12 +64,13 @@ struct SimulatedController::Process {
   ControllerService service;
   VirtualLinkLoop links;
   std::unique_ptr<SimulatedScaler> scaler;
+  std::optional<uint64_t> led;  // the epoch with which it leads, or led
 };
 
-SimulatedController::SimulatedController(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
-                                         const Controller::PolicyFactory& make_policy, Duration clock_error,
-                                         const MakeScaler& make_scaler)
-    : SimulatedNode(world, "controller", clock),
+SimulatedController::SimulatedController(ClusterWorld& world, const std::string& name, const NodeClock& clock,
+                                         const ControllerOptions& options, const Controller::PolicyFactory& make_policy,
+                                         Duration clock_error, const MakeScaler& make_scaler)
+    : SimulatedNode(world, name, clock),
       options_(options),
       make_policy_(make_policy),
       clock_error_(clock_error),
@@ -75,6 +83,17 @@ void SimulatedController::make_process() {
   controller.add_observer(process.checker);
   controller.add_observer(world_.hash);
   controller.add_observer(world_.checker.add_controller(process.links.process()));
+  if (store_ != nullptr) {
+    if (!std::exchange(replaced_, false)) {
+      election_ =
+          std::make_shared<Election>(ElectionOptions{.address = name_, .instance = process.links.process() + 1});
+    }
+    process.service.stand_by();
+    process.service.set_election_watch(
+        [this, election = election_](uint64_t epoch) { election->on_epoch_seen(epoch, now()); },
+        [this, election = election_](size_t workers) { election->on_workers(workers, now()); });
+    step_election(process);
+  }
   process.links.listen(kPort);
   if (!make_scaler_) return;
   process.scaler = make_scaler_();
@@ -91,6 +110,63 @@ void SimulatedController::scale_later(Process& process) {
     });
     scale_later(process);
   });
+}
+
+// ---- Its election ----
+
+bool SimulatedController::leads() {
+  if (!runs()) return false;
+  return store_ == nullptr || (processes_.back()->led && election_->epoch() == processes_.back()->led);
+}
+
+void SimulatedController::step_election(Process& process) {
+  world_.loop.at(world_.loop.now() + kElectionStep, [this, &process] {
+    if (!runs() || &process != processes_.back().get()) return;
+    process.links.post([this, &process] {
+      if (&process != processes_.back().get()) return;
+      if (const auto call = election_->next(now())) call_store(process, *call);
+      follow_election(process);
+    });
+    step_election(process);
+  });
+}
+
+// The store does it at once; the answer comes later, or never.
+void SimulatedController::call_store(Process& process, const Election::Call& call) {
+  const bool lost = cut_off_ || store_->down;
+  const Duration taken = lost ? store_->timeout : Duration::milliseconds(1 + static_cast<int64_t>(random_.below(5)));
+  const Status gone = Status::unavailable("no answer");
+  std::function<void()> answer;
+  if (call.kind == Election::Kind::kRead) {
+    const Result<StoredLeader> read = lost ? Result<StoredLeader>(gone) : store_->kept.read();
+    answer = [this, election = election_, read] { election->on_read(read, now()); };
+  } else {
+    const Result<std::optional<std::string>> swapped =
+        lost ? Result<std::optional<std::string>>(gone) : store_->kept.swap(call.version, call.record);
+    answer = [this, election = election_, swapped] { election->on_swap(swapped, now()); };
+  }
+  answers_.push_back(std::move(answer));
+  const size_t number = answers_.size() - 1;
+  world_.loop.at(world_.loop.now() + taken,
+                 [this, &process, number] { process.links.post([this, number] { answers_[number](); }); });
+}
+
+// One that was replaced begins anew, with what its election knows.
+void SimulatedController::follow_election(Process& process) {
+  const std::optional<uint64_t> epoch = election_->epoch();
+  if (process.led && epoch != process.led) {
+    world_.loop.at(world_.loop.now(), [this, &process] {
+      if (!runs() || &process != processes_.back().get()) return;
+      replaced_ = true;
+      kill(false);
+      start();
+    });
+    return;
+  }
+  if (!epoch || process.led) return;
+  process.led = epoch;
+  process.service.lead(*epoch);
+  process.links.wake();
 }
 
 void SimulatedController::end_process() {}

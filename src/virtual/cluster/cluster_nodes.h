@@ -9,13 +9,17 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "cluster/election/election.h"
+#include "cluster/election/memory_leader_store.h"
 #include "cluster/sessions/controller_service.h"
 #include "cluster/sessions/frontend_link.h"
 #include "cluster/sessions/worker_link.h"
@@ -84,16 +88,33 @@ class SimulatedNode {
   TimePoint awake_since_;
 };
 
-// ---- The controller ----
+// ---- Controllers ----
+
+// The store of the leader's record, for several controllers. Calls take a few milliseconds; while it is down they fail
+// after `timeout`.
+struct SimulatedLeaderStore {
+  MemoryLeaderStore kept;
+  bool down = false;
+  Duration timeout = Duration::milliseconds(500);
+};
 
 class SimulatedController : public SimulatedNode {
  public:
   static constexpr uint16_t kPort = 8100;
   // `make_scaler`: empty: there is none.
-  SimulatedController(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
-                      const Controller::PolicyFactory& make_policy, Duration clock_error,
-                      const MakeScaler& make_scaler = {});
+  SimulatedController(ClusterWorld& world, const std::string& name, const NodeClock& clock,
+                      const ControllerOptions& options, const Controller::PolicyFactory& make_policy,
+                      Duration clock_error, const MakeScaler& make_scaler = {});
   ~SimulatedController() override;
+
+  // Before it is started: it is one of several that agree by this store, which outlives it.
+  void elect_by(SimulatedLeaderStore& store, uint64_t seed) {
+    store_ = &store;
+    random_ = Random(seed);
+  }
+  void cut_off_from_store(bool cut) { cut_off_ = cut; }
+  // It runs, and leads; the only one always does.
+  bool leads();
 
   // REQUIRES of the rest: it runs.
   ControllerService& service();
@@ -109,11 +130,21 @@ class SimulatedController : public SimulatedNode {
  private:
   struct Process;
   void scale_later(Process& process);
+  // All of the process that runs; a process that has ended makes no more calls.
+  void step_election(Process& process);
+  void call_store(Process& process, const Election::Call& call);
+  void follow_election(Process& process);
   const ControllerOptions options_;
   const Controller::PolicyFactory make_policy_;
   const Duration clock_error_;
   const MakeScaler make_scaler_;
   bool scales_ = true;
+  SimulatedLeaderStore* store_ = nullptr;  // null: it is the only one
+  bool cut_off_ = false;
+  Random random_{0};                                 // of the store's delays
+  std::shared_ptr<Election> election_;               // stays when another has replaced this one
+  bool replaced_ = false;                            // its parts are made anew
+  std::deque<std::function<void()>> answers_;        // of the store, in the order of the calls
   std::vector<std::unique_ptr<Process>> processes_;  // the last one may run
 };
 
@@ -136,7 +167,7 @@ struct SimulatedWorkerOptions {
   std::map<std::string, ModelInfo> models;
   Pipelines pipelines;
   Tasks tasks;
-  std::string controller;  // HOST:PORT
+  std::string controller;  // HOST:PORT of each, with commas between them
 };
 
 class SimulatedWorker : public SimulatedNode {

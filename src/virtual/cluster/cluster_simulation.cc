@@ -19,12 +19,17 @@ namespace {
 
 // Requests come from here on; until then nodes find one another.
 constexpr Duration kBegin = Duration::seconds(1);
+constexpr Duration kElectedBegin = Duration::seconds(4);  // where a controller is chosen before
 // How often it is looked at whether all has settled, and whether any request waits too long.
 constexpr Duration kClusterCheckInterval = Duration::milliseconds(100);
 // Workers see a change of their folders within this.
 constexpr Duration kScanMax = Duration::milliseconds(1500);
 // What went wrong with a link is seen within this: a reset that comes late, or by silence.
 constexpr Duration kAftermath = Duration::seconds(5);
+// Then one controller leads again.
+constexpr Duration kLeadsWithin = Duration::seconds(3);
+constexpr uint32_t kStoreFaults = 4;
+constexpr Duration kStoreFaultMax = Duration::seconds(3);
 // Of a model that can be cut; each takes as long.
 constexpr uint32_t kOperators = 20;
 // Of the requests that come when nothing goes wrong any more.
@@ -197,9 +202,15 @@ class ClusterSimulation {
         random_(options.seed),
         network_(loop_, options.network, random_.next(), &checker_),
         arrivals_(std::move(arrivals)) {
-    const std::string controller = address("controller", SimulatedController::kPort);
-    controller_ = std::make_unique<SimulatedController>(world_, draw_clock(), options.controller, options.make_policy,
-                                                        Duration::seconds(2), options.make_scaler);
+    std::string controller;
+    for (uint32_t i = 0; i < options.controllers; ++i) {
+      const std::string name = i == 0 ? "controller" : fmt::format("controller-{}", i);
+      controllers_.push_back(std::make_unique<SimulatedController>(world_, name, draw_clock(), options.controller,
+                                                                   options.make_policy, Duration::seconds(2),
+                                                                   options.make_scaler));
+      if (options.controllers > 1) controllers_.back()->elect_by(store_, random_.next());
+      controller += (i == 0 ? "" : ",") + address(name, SimulatedController::kPort);
+    }
     const SimulatedWorkerOptions worker{
         .page_count = static_cast<uint32_t>(options.page_cache_bytes / options.page_bytes),
         .lanes = options.lanes,
@@ -223,18 +234,20 @@ class ClusterSimulation {
       frontends_.push_back(std::make_unique<SimulatedFrontend>(world_, fmt::format("frontend-{}", i), draw_clock(),
                                                                frontend, random_.next(), tally_));
     }
-    nodes_.push_back(controller_.get());
+    nodes_.push_back(controllers_.front().get());
     for (const auto& node : workers_) nodes_.push_back(node.get());
     for (const auto& node : frontends_) nodes_.push_back(node.get());
+    for (size_t i = 1; i < controllers_.size(); ++i) nodes_.push_back(controllers_[i].get());
   }
 
   Result<ClusterSimulationReport> run() {
     for (const std::string& name : names_) set_model(name, 1, Duration());
     for (SimulatedNode* node : nodes_) node->start();
     schedule_faults();
+    schedule_store_faults();
     take_next();
     look();
-    events_ += run_until(TimePoint() + kBegin + options_.duration);
+    events_ += run_until(TimePoint() + begin_ + options_.duration);
     heal();
     settle();
     if (!defines_) {  // none are shown, and then they are again
@@ -273,7 +286,7 @@ class ClusterSimulation {
   void take_next() {
     pending_ = arrivals_.next();
     if (!pending_ || pending_->at >= options_.duration) return;
-    loop_.at(TimePoint() + kBegin + pending_->at, [this] {
+    loop_.at(TimePoint() + begin_ + pending_->at, [this] {
       arrive(*pending_);
       take_next();
     });
@@ -292,11 +305,11 @@ class ClusterSimulation {
                  arrival.slo, tag, [this](uint64_t over, const std::string&) { follow(open_[over]); });
   }
   void follow(const Arrival& over) {
-    const std::optional<Arrival> next = arrivals_.follow(over, loop_.now() - TimePoint() - kBegin);
+    const std::optional<Arrival> next = arrivals_.follow(over, loop_.now() - TimePoint() - begin_);
     if (!next || next->at >= options_.duration) return;
     const uint64_t tag = open_.size();
     open_.push_back(*next);
-    loop_.at(TimePoint() + kBegin + next->at, [this, tag] { arrive(Arrival(open_[tag])); });
+    loop_.at(TimePoint() + begin_ + next->at, [this, tag] { arrive(Arrival(open_[tag])); });
   }
 
   // ---- Models ----
@@ -331,11 +344,29 @@ class ClusterSimulation {
 
   void schedule_faults() {
     Random random = random_.fork();
-    faults_ = draw_cluster_faults(options_.faults, options_.workers, options_.frontends,
-                                  static_cast<uint32_t>(names_.size()), kBegin, kBegin + options_.duration, random);
-    for (const ClusterFault& fault : faults_) {
+    faults_ = draw_cluster_faults(options_.faults, options_.workers, options_.frontends, options_.controllers - 1,
+                                  static_cast<uint32_t>(names_.size()), begin_, begin_ + options_.duration, random);
+    for (ClusterFault& fault : faults_) {
+      if (options_.faults_of_controllers && fault.node > 0) fault.node = static_cast<uint32_t>(nodes_.size()) - 1;
       loop_.at(TimePoint() + fault.at, [this, &fault] { begin(fault); });
       loop_.at(TimePoint() + fault.at + fault.length, [this, &fault] { end(fault); });
+    }
+  }
+  // The store goes, and controllers are cut off from it, for a while each.
+  void schedule_store_faults() {
+    if (options_.controllers == 1 || options_.faults_of_controllers) return;
+    Random random = random_.fork();
+    for (uint32_t i = 0; i < kStoreFaults; ++i) {
+      const TimePoint begin = TimePoint() + begin_ + options_.duration.scaled(random.uniform());
+      const TimePoint end =
+          std::min(begin + kStoreFaultMax.scaled(random.uniform()), TimePoint() + begin_ + options_.duration);
+      const uint64_t which = random.below(options_.controllers + 1);
+      SimulatedController* const node = which == 0 ? nullptr : controllers_[which - 1].get();
+      const auto set = [this, node](bool broken) {
+        node == nullptr ? void(store_.down = broken) : node->cut_off_from_store(broken);
+      };
+      loop_.at(begin, [set] { set(true); });
+      loop_.at(end, [set] { set(false); });
     }
   }
   SimulatedWorker& worker(const ClusterFault& fault) { return *workers_[fault.node - 1]; }
@@ -392,15 +423,27 @@ class ClusterSimulation {
 
   // ---- Afterwards ----
 
+  // The one that leads; null: none does, or several do.
+  SimulatedController* leader() {
+    SimulatedController* found = nullptr;
+    for (const auto& controller : controllers_) {
+      if (!controller->leads()) continue;
+      if (found != nullptr) return nullptr;
+      found = controller.get();
+    }
+    return found;
+  }
   // Empty: every worker is taken in, and every front end shows what the folders hold and
   // reaches all workers.
   std::string unsettled() {
-    const Cluster& cluster = controller_->service().controller().cluster();
+    SimulatedController* const controller = leader();
+    if (controller == nullptr) return "not one controller leads";
+    const Cluster& cluster = controller->service().controller().cluster();
     for (const auto& worker : workers_) {
       if (!worker->runs()) return fmt::format("{} does not run", worker->name());
       if (std::string what = worker->unsettled(); !what.empty()) return what;
     }
-    if (controller_->workers() != workers_.size()) return "the controller lacks a worker";
+    if (controller->workers() != workers_.size()) return "the controller lacks a worker";
     const auto up = std::ranges::count_if(cluster.devices, [](const DeviceModel& device) { return device.up(); });
     if (static_cast<size_t>(up) != workers_.size()) return "a device is not up";
     for (const auto& frontend : frontends_) {
@@ -412,12 +455,15 @@ class ClusterSimulation {
       if (frontend->shown(EntryRole::kTask).size() != (defines_ && options_.task_share > 0 ? 1 : 0)) {
         return fmt::format("{} does not show the tasks as they are", frontend->name());
       }
-      if (frontend->connections() != 1 + workers_.size()) return fmt::format("{} lacks a link", frontend->name());
+      if (frontend->connections() != controllers_.size() + workers_.size())
+        return fmt::format("{} lacks a link", frontend->name());
     }
     return {};
   }
   void settle() {
     const TimePoint begin = loop_.now();
+    events_ += run_until(begin + kLeadsWithin);
+    checker_.require(leader() != nullptr, "not one controller leads, though nothing is wrong");
     events_ += run_until(begin + kAftermath);
     std::string missing;
     while (checker_.ok() && loop_.now() - begin < options_.settle_max) {
@@ -457,9 +503,12 @@ class ClusterSimulation {
   }
   void rest() {
     if (!checker_.ok()) return;
-    controller_->stop_scaling();
+    for (const auto& node : controllers_) node->stop_scaling();
     events_ += run_until(loop_.now() + kRest);
-    Controller& controller = controller_->service().controller();
+    checker_.require(leader() != nullptr, "not one controller leads at the end");
+    if (!checker_.ok()) return;
+    ControllerService& service = leader()->service();
+    Controller& controller = service.controller();
     checker_.require(controller.queued() == 0, "a request is left in the controller");
     checker_.require(controller.runs() == 0, "a run is left in the controller");
     checker_.require(controller.actions_outstanding() == 0, "an action is left in the controller");
@@ -470,17 +519,16 @@ class ClusterSimulation {
       checker_.require(worker->idle(), "an action is left in a worker");
       checker_.require(!worker->holds_payloads(), "a worker holds outputs whose consumers are over");
     }
-    check_pages();
-    controller_->service().drain();
+    check_pages(controller.cluster());
+    service.drain();
     events_ += run_until(loop_.now() + Duration::seconds(1));
-    checker_.require(controller_->service().drained(), "the controller counts a request that has ended");
+    checker_.require(service.drained(), "the controller counts a request that has ended");
     const uint64_t ended = tally_.served + tally_.turned_away + tally_.lost +
                            std::accumulate(tally_.refused.begin(), tally_.refused.end(), uint64_t{0});
     checker_.require(ended == tally_.submitted, "not as many requests ended as came");
   }
   // What the pages of all workers hold is what the controller believes.
-  void check_pages() {
-    const Cluster& cluster = controller_->service().controller().cluster();
+  void check_pages(const Cluster& cluster) {
     std::multiset<std::multiset<uint64_t>> believed;
     for (const DeviceModel& device : cluster.devices) {
       std::multiset<uint64_t> contents;
@@ -509,6 +557,7 @@ class ClusterSimulation {
   }
 
   const ClusterSimulationOptions& options_;
+  const Duration begin_ = options_.controllers == 1 ? kBegin : kElectedBegin;
   const std::vector<std::string> names_;
   Random random_;
   VirtualLoop loop_;
@@ -518,7 +567,8 @@ class ClusterSimulation {
   ClusterWorld world_{loop_, network_, checker_, hash_};
   WorkloadArrivals arrivals_;
   ClusterTally tally_;
-  std::unique_ptr<SimulatedController> controller_;
+  SimulatedLeaderStore store_;
+  std::vector<std::unique_ptr<SimulatedController>> controllers_;
   std::vector<std::unique_ptr<SimulatedWorker>> workers_;
   std::vector<std::unique_ptr<SimulatedFrontend>> frontends_;
   std::vector<SimulatedNode*> nodes_;
@@ -537,8 +587,8 @@ class ClusterSimulation {
 
 Result<ClusterSimulationReport> simulate_cluster(const ClusterSimulationOptions& options, const Workload& workload,
                                                  const ProfileTable& profiles) {
-  if (options.workers == 0 || options.frontends == 0) {
-    return Status::invalid_argument("workers and frontends must be above 0");
+  if (options.controllers == 0 || options.workers == 0 || options.frontends == 0) {
+    return Status::invalid_argument("controllers, workers and frontends must be above 0");
   }
   if ((options.pipeline_share > 0 || options.elements_share > 0) && workload.model_names().size() < 4) {
     return Status::invalid_argument(

@@ -34,6 +34,7 @@ struct ClusterSimulationOptions {
   ControllerOptions controller;
 
   uint64_t seed = 1;
+  uint32_t controllers = 1;  // of which one leads; the store of its record fails at times, too
   uint32_t workers = 3;
   uint32_t frontends = 2;
   uint64_t page_bytes = uint64_t{16} << 20;
@@ -65,6 +66,7 @@ struct ClusterSimulationOptions {
 
   Duration duration = Duration::seconds(8);
   RandomClusterFaults faults;
+  bool faults_of_controllers = false;  // they happen to no other node, and the store does not fail
   Duration settle_max = Duration::seconds(45);
   SimulatedFrontendOptions frontend;
 };

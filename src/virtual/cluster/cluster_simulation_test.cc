@@ -80,6 +80,36 @@ TEST(ClusterSimulationTest, KeepsItsPromisesWhateverGoesWrong) {
   for (uint64_t seed = 1; seed <= 40 && !HasFailure(); ++seed) run(options(seed, kFaults));
 }
 
+// FOLIOT_ELECTED_CLUSTER_SEEDS: how many seeds.
+TEST(ClusterSimulationTest, KeepsItsPromisesWithTwoControllers) {
+  const char* seeds = std::getenv("FOLIOT_ELECTED_CLUSTER_SEEDS");
+  const uint64_t count = seeds == nullptr ? 40 : std::stoull(seeds);
+  for (uint64_t seed = 1; seed <= count && !HasFailure(); ++seed) {
+    ClusterSimulationOptions elected = options(seed, kFaults);
+    elected.controllers = 2;
+    if (seed % 2 == 0) {
+      elected.frontend.two_steps = 0.2;
+      elected.pipeline_share = 0.3;
+      elected.task_share = 0.3;
+    }
+    run(elected);
+  }
+}
+
+// The leader is killed, and nothing else goes wrong: what has time left is answered by the next one.
+TEST(ClusterSimulationTest, TwoControllersAnswerAllThoughOneIsKilled) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    ClusterSimulationOptions elected = options(seed, 1);
+    elected.controllers = 2;
+    elected.frontend.cancelled = 0;
+    elected.faults.kinds = {ClusterFaultKind::kKill};
+    elected.faults_of_controllers = true;
+    const ClusterTally requests = run(elected, workload(100, Duration::seconds(5))).requests;
+    EXPECT_GT(requests.submitted, 500u);
+    EXPECT_GE(requests.served, requests.submitted * 999 / 1000) << "seed " << seed;
+  }
+}
+
 TEST(ClusterSimulationTest, HoldsNoOutputsTooLongWhateverGoesWrong) {
   for (uint64_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
     ClusterSimulationOptions steps = options(seed, kFaults);

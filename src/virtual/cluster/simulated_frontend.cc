@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "cluster/sessions/controller_addresses.h"
 #include "cluster/transport/peer_clock.h"
 #include "foundation/base/check.h"
 #include "foundation/core/stage_slots.h"
@@ -288,7 +289,7 @@ SimulatedFrontend::~SimulatedFrontend() = default;
 
 void SimulatedFrontend::make_process() {
   Process& process = *processes_.emplace_back(std::make_unique<Process>(*this));
-  FOLIOT_CHECK(process.links.keep(options_.controller).ok());
+  FOLIOT_CHECK(keep_controllers(process.links, options_.controller).ok());
 }
 
 void SimulatedFrontend::end_process() {

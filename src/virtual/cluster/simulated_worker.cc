@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "cluster/sessions/controller_addresses.h"
 #include "foundation/base/check.h"
 #include "virtual/cluster/cluster_nodes.h"
 #include "virtual/world/virtual_worker.h"
@@ -179,7 +180,7 @@ SimulatedWorker::~SimulatedWorker() = default;
 void SimulatedWorker::make_process() {
   Process& process = *processes_.emplace_back(std::make_unique<Process>(*this, random_.next()));
   for (const auto& [name, version] : folder_) process.set_model(name, version);
-  FOLIOT_CHECK(process.links.keep(options_.controller).ok());
+  FOLIOT_CHECK(keep_controllers(process.links, options_.controller).ok());
 }
 
 void SimulatedWorker::end_process() { pause_process(true); }

@@ -13,7 +13,6 @@ namespace {
 
 // Of a turn that wants to be the next one at once.
 constexpr Duration kTurnMin = Duration::microseconds(1);
-constexpr size_t kGreetingBytes = 8;
 // One piece in so many is cut somewhere; what is cut arrives in two parts.
 constexpr uint64_t kCutEvery = 8;
 // One reset in so many is seen late by one end.

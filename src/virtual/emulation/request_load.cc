@@ -118,6 +118,7 @@ Result<std::unique_ptr<Session>> RequestLoad::on_open(Connection& connection, Ro
   if (peer != Role::kController) {
     return Status::invalid_argument(fmt::format("it is a {}, not a controller", to_string(peer)));
   }
+  if (connection.peer_standing().stands_by) return Status::unavailable("it stands by: name the controller that leads");
   auto session = std::make_unique<ControllerSession>(*this, connection);
   session_ = session.get();
   session->start(now);

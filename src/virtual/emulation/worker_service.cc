@@ -175,6 +175,7 @@ Result<std::unique_ptr<Session>> WorkerService::on_open(Connection& connection, 
   if (peer != Role::kController) {
     return Status::invalid_argument(fmt::format("it is a {}, not a controller", to_string(peer)));
   }
+  if (connection.peer_standing().stands_by) return Status::unavailable("it stands by: name the controller that leads");
   auto idle = std::ranges::find_if(emulated_, [](const auto& worker) { return !worker->taken; });
   if (idle == emulated_.end()) {
     emulated_.push_back(std::make_unique<Emulated>(options_, emulated_.size(), clock_));

@@ -2,50 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "foundation/net/http_call.h"
+#include "foundation/net/kubernetes_call.h"
 
 namespace foliot {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kAnswerBytesMax = 1 << 20;
 constexpr size_t kQuotedBytesMax = 300;
-
-// A file that ends with a line end, perhaps.
-Result<std::string> read_token(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string token((std::istreambuf_iterator<char>(in)), {});
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
-  if (token.empty()) {
-    return Status::unavailable(fmt::format(
-        "the token file {} cannot be read, or is empty; outside of a pod name another in [kubernetes], or the "
-        "server of `kubectl proxy`",
-        file.string()));
-  }
-  return token;
-}
-
-// `patch` empty: GET.
-Result<HttpAnswer> call(const KubernetesWorkerPoolOptions& options, const std::string& url, const std::string& patch) {
-  HttpCall call{.method = patch.empty() ? "GET" : "PATCH",
-                .url = url,
-                .headers = {"Accept: application/json"},
-                .body = patch,
-                .ca_file = options.ca_file.string(),
-                .timeout = options.timeout,
-                .answer_bytes_max = kAnswerBytesMax};
-  if (!options.token_file.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(const std::string token, read_token(options.token_file));
-    call.headers.push_back("Authorization: Bearer " + token);
-  }
-  if (!patch.empty()) call.headers.emplace_back("Content-Type: application/merge-patch+json");
-  return http_call(call);
-}
 
 // What Kubernetes says in a Status object, or the beginning of what came.
 std::string message_of(const std::string& body) {
@@ -70,9 +36,13 @@ Result<uint32_t> KubernetesWorkerPool::scale(std::string_view kind, const std::s
     return Status::not_found(fmt::format("no StatefulSet has workers of kind '{}'", kind));
   }
   const auto& [name_space, name] = found->second;
-  const std::string url =
-      fmt::format("{}/apis/apps/v1/namespaces/{}/statefulsets/{}/scale", options_.server, name_space, name);
-  FOLIOT_ASSIGN_OR_RETURN(const HttpAnswer answer, call(options_, url, patch));
+  const std::string path = fmt::format("/apis/apps/v1/namespaces/{}/statefulsets/{}/scale", name_space, name);
+  const std::string url = options_.server + path;
+  const KubernetesCall call = patch.empty() ? KubernetesCall{.path = path}
+                                            : KubernetesCall{"PATCH", path, patch, "application/merge-patch+json"};
+  FOLIOT_ASSIGN_OR_RETURN(
+      const HttpAnswer answer,
+      kubernetes_call({options_.server, options_.token_file, options_.ca_file, options_.timeout}, call));
   if (answer.code != 200) return refused(url, answer);
   const Json json = Json::parse(answer.body, nullptr, false);
   const Json::json_pointer replicas("/spec/replicas");
