@@ -34,6 +34,9 @@ def files_of_frameworks(tmp_path_factory):
     forest = RandomForestClassifier(10, random_state=1).fit(rows, classes)
     line = Ridge().fit(rows, values)
     scores = xgboost.XGBClassifier(n_estimators=4).fit(rows, classes)
+    softmax = xgboost.train({"objective": "multi:softmax", "num_class": 3}, xgboost.DMatrix(rows, classes), 4)
+    labels = random.integers(0, 2, (ROWS, 2))
+    several = xgboost.XGBClassifier(n_estimators=4).fit(rows, labels)
     trees = lightgbm.LGBMClassifier(n_estimators=4, min_child_samples=2, verbose=-1).fit(rows, classes)
     repository = tmp_path_factory.mktemp("models")
 
@@ -54,6 +57,12 @@ def files_of_frameworks(tmp_path_factory):
     scores.save_model(folder("ml-xgboost") / "model.ubj")
     settings(repository / "ml-xgboost", "mlserver_xgboost.XGBoostModel", "model.ubj",
              inputs=[{"name": "f", "datatype": "FP32", "shape": [-1, FEATURES]}])
+    softmax.save_model(folder("ml-softmax") / "model.json")
+    settings(repository / "ml-softmax", "mlserver_xgboost.XGBoostModel", "model.json")
+    several.save_model(folder("ml-several") / "model.json")
+    settings(repository / "ml-several", "mlserver_xgboost.XGBoostModel", "model.json")
+    joblib.dump(line, folder("other", trusted=True) / "model.joblib")
+    settings(repository / "other", "mlserver_huggingface.HuggingFaceRuntime", "model.joblib")
     joblib.dump(line, folder("untrusted") / "model.joblib")
     (folder("damaged") / "model.ubj").write_bytes(b"no model")
     expected = {
@@ -63,6 +72,8 @@ def files_of_frameworks(tmp_path_factory):
         "bst": ("input-0", "output-0", trees.predict_proba(rows)),
         "ml-sklearn": ("input-0", "predict", line.predict(rows).reshape(-1, 1)),
         "ml-xgboost": ("f", "predict", scores.predict(rows).reshape(-1, 1)),
+        "ml-softmax": ("input-0", "predict", softmax.predict(xgboost.DMatrix(rows)).reshape(-1, 1)),
+        "ml-several": ("input-0", "predict", several.predict(rows)),
     }
     with serving(repository, tmp_path_factory.mktemp("log") / "server.log") as server:
         client = http_client.InferenceServerClient(server.http)
@@ -70,7 +81,7 @@ def files_of_frameworks(tmp_path_factory):
         yield client, rows, expected, reasons
 
 
-@pytest.mark.parametrize("name", ["joblib", "version", "json", "bst", "ml-sklearn", "ml-xgboost"])
+@pytest.mark.parametrize("name", ["joblib", "version", "json", "bst", "ml-sklearn", "ml-xgboost", "ml-softmax", "ml-several"])
 def test_answers_are_those_of_the_library(served, name):
     client, rows, expected, _ = served
     input_name, output_name, wanted = expected[name]
@@ -80,7 +91,38 @@ def test_answers_are_those_of_the_library(served, name):
     np.testing.assert_allclose(answer, wanted, rtol=1e-5, atol=1e-5)
 
 
+def test_the_implementation_may_come_from_the_environment(tmp_path):
+    """As KServe's runtime for MLServer mounts a model: a file, and variables."""
+    rows = np.eye(FEATURES, dtype=np.float32)
+    line = Ridge().fit(rows, np.arange(FEATURES))
+    joblib.dump(line, tmp_path / "model.joblib")
+    (tmp_path / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
+    environment = ("env", "MLSERVER_MODEL_IMPLEMENTATION=mlserver_sklearn.SKLearnModel", "MLSERVER_MODEL_NAME=line")
+    with serving(tmp_path, tmp_path.parent / "server.log", prefix=environment) as server:
+        tensor = http_client.InferInput("input-0", rows.shape, "FP32").set_data_from_numpy(rows)
+        answer = http_client.InferenceServerClient(server.http).infer("line", [tensor]).as_numpy("predict")
+    np.testing.assert_allclose(answer, line.predict(rows).reshape(-1, 1), rtol=1e-5, atol=1e-6)
+
+
 def test_what_cannot_be_served_says_what_to_do(served):
     reasons = served[3]
     assert "is a pickle" in reasons["untrusted"] and "trust_pickle = true" in reasons["untrusted"]
     assert "model.ubj cannot be loaded" in reasons["damaged"]
+    assert "mlserver_huggingface, which is not served" in reasons["other"]
+
+
+def test_changed_settings_are_taken_up(tmp_path):
+    random = np.random.default_rng(fresh_seed())
+    rows = random.normal(size=(ROWS, FEATURES)).astype(np.float32)
+    scores = xgboost.XGBClassifier(n_estimators=4).fit(rows, random.integers(0, 3, ROWS))
+    folder = tmp_path / "models/m"
+    folder.mkdir(parents=True)
+    (folder / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
+    scores.save_model(folder / "model.json")
+    with serving(tmp_path / "models", tmp_path / "server.log") as server:
+        client = http_client.InferenceServerClient(server.http)
+        assert client.get_model_metadata("m")["outputs"][0]["name"] == "output-0"
+        settings(folder, "mlserver_xgboost.XGBoostModel", "model.json")
+        client.load_model("m")
+        tensor = http_client.InferInput("input-0", rows.shape, "FP32").set_data_from_numpy(rows)
+        np.testing.assert_array_equal(client.infer("m", [tensor]).as_numpy("predict")[:, 0], scores.predict(rows))

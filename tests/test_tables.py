@@ -119,7 +119,7 @@ def test_the_environment_of_mlserver_is_heeded_and_said(tmp_path):
     assert code is None, said
     for heeded in (f"MLSERVER_HTTP_PORT={http_port} is heeded as --http-port", "MLSERVER_MODEL_NAME=named is heeded",
                    f"MLSERVER_MODEL_URI=file://{tmp_path}/mnt is heeded as repository",
-                   "MLSERVER_MODEL_IMPLEMENTATION=a.Model is not heeded"):
+                   "MLSERVER_MODEL_IMPLEMENTATION=a.Model says how a file of a framework is read"):
         assert heeded in said
     assert f":{http_port}" in said and f":{grpc_port}" in said and "named" in said
     [other] = free_ports(1)

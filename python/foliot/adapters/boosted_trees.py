@@ -27,17 +27,20 @@ def xgboost(path, *, inputs=None, batch_size_max=None, labels=False):
 
     learner = json.loads(booster.save_config())["learner"]
     run = predict_linearly if learner["gradient_booster"]["name"] == "gblinear" else predict
-    if labels and learner["objective"]["name"].startswith(("binary:", "multi:")):
+    objective = learner["objective"]["name"]
+    if labels and objective.startswith(("binary:", "multi:")):
         scores = run
-        run = lambda batch: {name: class_of(value) for name, value in scores(batch).items()}  # noqa: E731
+        run = lambda batch: {name: classes_of(value, objective) for name, value in scores(batch).items()}  # noqa: E731
     common.register(run, inputs, batch_size_max, what)
 
 
-def class_of(scores):
-    """The number of the class of each row; of one score a row, whether it is above a half."""
-    if scores.ndim == 1 or scores.shape[1] == 1:
-        return (scores.reshape(-1) > 0.5).astype("int64")
-    return scores.argmax(axis=1).astype("int64")
+def classes_of(scores, objective):
+    """The number of the class of each row; of several labels a row, which of them hold."""
+    if objective == "multi:softmax":
+        return scores.astype("int64")
+    if objective == "multi:softprob":
+        return scores.argmax(axis=1).astype("int64")
+    return (scores > (0 if objective == "binary:logitraw" else 0.5)).astype("int64")
 
 
 def catboost(path, *, inputs=None, batch_size_max=None):

@@ -5,6 +5,7 @@ import os
 import pathlib
 
 from foliot.adapters import boosted_trees, common, scikit_learn
+from foliot.description import ModelError
 
 # Of MLServer's runtimes.
 BY_RUNTIME = {"mlserver_sklearn": "sklearn", "mlserver_xgboost": "xgboost", "mlserver_lightgbm": "lightgbm",
@@ -19,14 +20,17 @@ def register(name):
     [N, 1], labels of classifiers. Else as KServe's servers do: `output-0`, [N], scores of boosted trees. The input is
     named by the settings, else `input-0`. Raises ModelError."""
     runtime = os.environ.get("FOLIOT_MLSERVER_RUNTIME", "")
-    library = BY_RUNTIME.get(runtime) or library_of(pathlib.Path(name))
+    as_mlserver = runtime in BY_RUNTIME
+    if runtime.startswith("mlserver_") and not as_mlserver:
+        raise ModelError(f"'{name}' is for MLServer's runtime {runtime}, which is not served; move its code to a model.py")
+    library = BY_RUNTIME[runtime] if as_mlserver else library_of(pathlib.Path(name))
     common.Names.input = os.environ.get("FOLIOT_INPUT_NAME", "input-0")
-    common.Names.output = "predict" if runtime else "output-0"
-    common.Names.columns = bool(runtime)
+    common.Names.output = "predict" if as_mlserver else "output-0"
+    common.Names.columns = as_mlserver
     if library == "sklearn":
         scikit_learn.sklearn(name)
     elif library == "xgboost":
-        boosted_trees.xgboost(name, labels=bool(runtime))
+        boosted_trees.xgboost(name, labels=as_mlserver)
     elif library == "lightgbm":
         boosted_trees.lightgbm(name)
     else:

@@ -73,10 +73,11 @@ Result<std::vector<std::string>> heed_mlserver_environment(const CLI::App& comma
     return Status();
   }));
   if (const std::optional<std::string> value = variable("MLSERVER_MODEL_IMPLEMENTATION")) {
-    lines.push_back(
-        fmt::format("environment: MLSERVER_MODEL_IMPLEMENTATION={} is not heeded: the files in the "
-                    "repository say what a model is",
-                    *value));
+    targets.runtime = value->substr(0, value->find('.'));
+    lines.push_back(fmt::format(
+        "environment: MLSERVER_MODEL_IMPLEMENTATION={} says how a file of a framework is read; other models "
+        "do not heed it",
+        *value));
   }
   return lines;
 }

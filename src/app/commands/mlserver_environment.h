@@ -22,6 +22,7 @@ struct MlserverTargets {
   std::string& model_name;
   uint16_t& http_port;
   uint16_t& grpc_port;
+  std::string& runtime;  // the module of MODEL_IMPLEMENTATION
 };
 
 // Heeds it where `command` was given no argument of its own: "repository", --model-name, --http-port, --grpc-port. A

@@ -204,9 +204,9 @@ void add_serve_command(CLI::App& app, int& exit_code) {
                             "--containers-kernel",
                             "--log-max"});
   command->callback([flags, command, &exit_code] {
-    auto said =
-        heed_mlserver_environment(*command, {flags->server.repository, flags->model_name,
-                                             flags->server.frontend.http_port, flags->server.frontend.grpc_port});
+    auto said = heed_mlserver_environment(
+        *command, {flags->server.repository, flags->model_name, flags->server.frontend.http_port,
+                   flags->server.frontend.grpc_port, flags->server.model_defaults.runtime});
     if (!said.ok()) {
       exit_code = fail(said.status());
       return;

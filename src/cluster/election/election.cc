@@ -6,6 +6,12 @@
 #include "foundation/base/check.h"
 
 namespace foliot {
+namespace {
+
+// Workers of a leader that was restarted are back sooner than after so many timeouts.
+constexpr int64_t kIdleTimeouts = 2;
+
+}  // namespace
 
 std::optional<Election::Call> Election::next(TimePoint now) {
   if (epoch_ && had_workers_ && workers_ == 0 && now - workerless_since_ >= options_.leader_timeout) {
@@ -26,9 +32,9 @@ Election::Call Election::wanted() const {
     return {Kind::kResign, last_.version, resigned};
   }
   if (epoch_ && version_known_) {
-    return {Kind::kRenew, last_.version, {options_.address, *epoch_, renewal_ + 1, options_.instance}};
+    return {Kind::kRenew, last_.version, {options_.address, *epoch_, renewal_ + 1, options_.instance, workers_ > 0}};
   }
-  if (stands_) return {Kind::kTake, last_.version, {options_.address, floor_ + 1, 0, options_.instance}};
+  if (stands_) return {Kind::kTake, last_.version, {options_.address, floor_ + 1, 0, options_.instance, workers_ > 0}};
   return {};
 }
 
@@ -61,6 +67,9 @@ void Election::on_record_of_leader(const StoredLeader& stored, TimePoint now) {
 void Election::on_record_of_standby(const StoredLeader& stored, TimePoint began, TimePoint now) {
   const bool paused = !last_seen_ || now - *last_seen_ > options_.leader_timeout / 2;
   if (paused || stored.record != last_.record) unchanged_since_ = now;
+  const bool idle = stored.record && !stored.record->address.empty() && !stored.record->serves;
+  if (paused || !idle) idle_since_.reset();
+  if (idle && !idle_since_) idle_since_ = now;
   last_ = stored;
   last_seen_ = began;
   stands_ = may_lead(began);
@@ -72,6 +81,7 @@ bool Election::may_lead(TimePoint seen) const {
   // Without workers it is the worse choice, and waits for a better one.
   const Duration wait = options_.leader_timeout + (workers_ == 0 ? options_.leader_timeout / 2 : Duration());
   if (seen - unchanged_since_ >= wait) return true;
+  if (workers_ > 0 && idle_since_ && seen - *idle_since_ >= options_.leader_timeout * kIdleTimeouts) return true;
   if (!last_.record) return false;
   if (last_.record->address.empty()) return workers_ > 0;
   // What it swapped in without receiving the answer, or led with until a peer knew of a higher epoch.
@@ -134,6 +144,7 @@ void Election::stand_by(TimePoint now) {
   fresh_ = false;
   last_seen_ = now;
   unchanged_since_ = now;
+  idle_since_.reset();
   next_call_ = now;
 }
 

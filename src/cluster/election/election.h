@@ -8,6 +8,9 @@
 // A standby counts the time only while its reads of the record are at most half a timeout apart. After a pause of the
 // store, or of the standby itself, it begins anew: the leader could not renew either, or not be seen to.
 //
+// A standby that has workers takes the lead from one that has had none for twice `leader_timeout`, by the standby's
+// clock: it may have been elected while others were away, or under an address that no worker knows.
+//
 // At once, without waiting, leads: a process that has just begun and finds its own address in the record, since what
 // led under it is over; and one that has workers, where the leader has resigned. A leader that has lost the last of its
 // workers for `leader_timeout` resigns, since another may reach them.
@@ -99,6 +102,7 @@ class Election {
   bool stands_ = false;                 // it is to swap itself in
   std::optional<TimePoint> last_seen_;  // the record, by a read that began then
   TimePoint unchanged_since_;
+  std::optional<TimePoint> idle_since_;  // the leader of the record has no workers
 
   size_t workers_ = 0;
   TimePoint workerless_since_;

@@ -99,10 +99,33 @@ TEST_F(ElectionTest, ARestartedLeaderLeadsAtOnce) {
   EXPECT_EQ(again.epoch(), 2u);
 }
 
+TEST_F(ElectionTest, AStandbyWithWorkersTakesOverFromALeaderThatHasNone) {
+  Candidate alone("c:8100", 3, store);
+  alone.run(now, now + ms(2000));
+  ASSERT_EQ(alone.epoch(), 1u);
+  for (const TimePoint end = now + ms(20'000); now < end; now += ms(10)) {
+    alone.step(now);
+    b.step(now);
+    if (end - now > ms(18'500)) {
+      ASSERT_EQ(b.epoch(), 0u) << "it may have been restarted";
+    }
+  }
+  EXPECT_EQ(b.epoch(), 2u);
+  EXPECT_EQ(alone.epoch(), 0u);
+}
+
+TEST_F(ElectionTest, WithoutWorkersTheFirstStaysTheLeader) {
+  a.election.on_workers(0, now);
+  b.election.on_workers(0, now);
+  run(ms(20'000));
+  EXPECT_EQ(a.epoch() + b.epoch(), 1u);
+}
+
 // The second of two processes with one address takes over once, and not by turns with the first.
 TEST_F(ElectionTest, TwoProcessesWithOneAddressDoNotTakeOverByTurns) {
   let_a_lead();
   Candidate other("a:8100", 3, store);
+  other.election.on_workers(1, now);
   other.step(now);
   for (const TimePoint end = now + ms(10'000); now < end; now += ms(10)) {
     a.step(now);
@@ -112,6 +135,19 @@ TEST_F(ElectionTest, TwoProcessesWithOneAddressDoNotTakeOverByTurns) {
   EXPECT_EQ(a.epoch(), 0u);
   EXPECT_TRUE(a.election.shares_address());
   EXPECT_FALSE(b.election.shares_address());
+}
+
+TEST_F(ElectionTest, ACopiedAddressThatNoWorkerKnowsLosesTheLeadAgain) {
+  let_a_lead();
+  Candidate other("a:8100", 3, store);
+  other.step(now);
+  ASSERT_EQ(other.epoch(), 2u);
+  for (const TimePoint end = now + ms(10'000); now < end; now += ms(10)) {
+    a.step(now);
+    other.step(now);
+  }
+  EXPECT_EQ(other.epoch(), 0u);
+  EXPECT_EQ(a.epoch(), 3u);
 }
 
 TEST_F(ElectionTest, ALeaderServesOnWithoutItsStore) {

@@ -16,8 +16,11 @@ constexpr size_t kQuotedBytesMax = 80;
 
 // The instance is text, since readers of JSON may round numbers beyond 2^53.
 std::string LeaderRecord::text() const {
-  return nlohmann::json{
-      {"address", address}, {"epoch", epoch}, {"instance", std::to_string(instance)}, {"renewal", renewal}}
+  return nlohmann::json{{"address", address},
+                        {"epoch", epoch},
+                        {"instance", std::to_string(instance)},
+                        {"renewal", renewal},
+                        {"serves", serves}}
       .dump();
 }
 
@@ -43,6 +46,7 @@ Result<LeaderRecord> LeaderRecord::parse(std::string_view text) {
     return foreign();
   }
   record.address = address->get<std::string>();
+  record.serves = json->value("serves", nlohmann::json(true)) != nlohmann::json(false);
   const std::string digits = instance->get<std::string>();
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), record.instance);
   if (error != std::errc() || end != digits.data() + digits.size()) return foreign();

@@ -1,6 +1,7 @@
 // LeaderRecord: the one record by which controllers agree which of them leads, as a store keeps it.
 //
-// Its text is JSON, so that an operator can read it: {"address":"a:8100","epoch":7,"instance":"93","renewal":41}.
+// Its text is JSON, so that an operator can read it:
+// {"address":"a:8100","epoch":7,"instance":"93","renewal":41,"serves":true}.
 #ifndef FOLIOT_CLUSTER_ELECTION_LEADER_RECORD_H_
 #define FOLIOT_CLUSTER_ELECTION_LEADER_RECORD_H_
 
@@ -20,6 +21,7 @@ struct LeaderRecord {
   uint64_t epoch = 0;     // from 1 on; each leader has a higher one than those before
   uint64_t renewal = 0;   // grows while it leads
   uint64_t instance = 0;  // of the process, drawn when it begins: two may advertise one address
+  bool serves = true;     // it has workers
 
   bool operator==(const LeaderRecord&) const = default;
   std::string text() const;

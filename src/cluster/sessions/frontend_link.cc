@@ -268,17 +268,14 @@ Status FrontendLink::obey(ControllerSession& controller, uint64_t epoch, TimePoi
     on_controller_lost(replaced, now);
   }
   controller_ = &controller;
-  last_complaint_.clear();
+  complaints_.forget();
   controller.begin(now);
   return Status();
 }
 
-// The same complaint about an absent peer comes twice a second.
 void FrontendLink::on_no_greeting(const std::string& peer, const Status& reason) {
-  std::string complaint = fmt::format("{}: {}", peer, reason.message());
-  if (reason.ok() || complaint == last_complaint_) return;
-  watch_.log(Severity::kWarning, complaint);
-  last_complaint_ = std::move(complaint);
+  const std::string complaint = fmt::format("{}: {}", peer, reason.message());
+  if (!reason.ok() && complaints_.is_new(complaint)) watch_.log(Severity::kWarning, complaint);
 }
 
 TimePoint FrontendLink::on_turn_end(TimePoint now) {

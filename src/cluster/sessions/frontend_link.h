@@ -58,6 +58,7 @@
 #include <variant>
 #include <vector>
 
+#include "cluster/sessions/complaints.h"
 #include "cluster/sessions/home_links.h"
 #include "cluster/sessions/obeyed_epoch.h"
 #include "cluster/sessions/pipeline_registry.h"
@@ -272,7 +273,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   std::optional<TimePoint> takeover_until_;  // nullopt: no controller is to take over
   std::vector<Slot> waiting_;                // for one, in the order in which they came
   TimePoint next_look_;
-  std::string last_complaint_;
+  Complaints complaints_;
 };
 
 }  // namespace foliot

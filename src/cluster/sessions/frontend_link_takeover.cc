@@ -51,7 +51,7 @@ void FrontendLink::forget_names(AllDefined<Kind>& defined) {
 }
 
 void FrontendLink::await_takeover(TimePoint now) {
-  takeover_until_ = takeover_until_.value_or(now + kClusterTimeouts.takeover);
+  takeover_until_ = now + kClusterTimeouts.takeover;
   for (auto& [id, model] : models_) model.name = kUnnamed;
   forget_names(pipelines_);
   forget_names(tasks_);

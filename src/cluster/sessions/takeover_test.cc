@@ -111,6 +111,18 @@ TEST_F(TakeoverTest, NothingWaitsLongerThanTheTakeoverMayTake) {
   EXPECT_FALSE(is_ready());
 }
 
+TEST_F(TakeoverTest, ASecondLossHasATimeOfItsOwn) {
+  ask(100, 1, kFar);
+  lose_controller();
+  pass(4400);
+  controller_ = lead(6, kUnnamed.value());
+  lose_controller();
+  pass(8000);
+  EXPECT_THAT(frontend_.completions, IsEmpty());
+  pass(9600);
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: disconnected"));
+}
+
 TEST_F(TakeoverTest, WhatIsCancelledMeanwhileEnds) {
   ask(100, 1, kFar);
   lose_controller();

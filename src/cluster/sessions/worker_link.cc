@@ -158,11 +158,9 @@ void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
   if (!reason.ok()) complain(fmt::format("{}: {}", peer, reason.message()));
 }
 
-// The same complaint about a controller that is absent, or does not take this worker, comes twice a second.
-void WorkerLink::complain(std::string complaint) {
-  if (complaint == last_complaint_) return;
-  watch_.log(Severity::kWarning, complaint);
-  last_complaint_ = std::move(complaint);
+// About a controller that is absent, or does not take this worker.
+void WorkerLink::complain(const std::string& complaint) {
+  if (complaints_.is_new(complaint)) watch_.log(Severity::kWarning, complaint);
 }
 
 TimePoint WorkerLink::on_turn_end(TimePoint now) {
@@ -248,7 +246,7 @@ Status WorkerLink::on_welcome(const Welcome& welcome, TimePoint now) {
   }
   if (!pipelines_.pipelines.empty()) controller_->connection().send(pipelines_);
   if (!tasks_.tasks.empty()) controller_->connection().send(tasks_);
-  last_complaint_.clear();
+  complaints_.forget();
   watch_.on_controller(true);
   watch_.on_registered(welcome.models.size() - static_cast<size_t>(std::ranges::count(welcome.models, kUnnamed)));
   return Status();

@@ -57,6 +57,7 @@
 #include <vector>
 
 #include "cluster/sessions/batch_inputs.h"
+#include "cluster/sessions/complaints.h"
 #include "cluster/sessions/held_payloads.h"
 #include "cluster/sessions/obeyed_epoch.h"
 #include "cluster/sessions/offered_models.h"
@@ -173,7 +174,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void handle(RemoveModel& removed);
   void handle(Pipelines& offered);
   void handle(Tasks& offered);
-  void complain(std::string complaint);
+  void complain(const std::string& complaint);
   Status obey(ControllerSession& controller, uint64_t epoch, TimePoint now);
   void lose_controller(TimePoint now);
   void end_attachments(TimePoint now);
@@ -262,7 +263,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   std::map<std::pair<DeviceId, ContextIndex>, BatchInputs> unfinished_;
   uint64_t unloads_ = 0;  // that it gave itself
   TimePoint next_look_;
-  std::string last_complaint_;  // since it was registered last
+  Complaints complaints_;  // since it was registered last
   std::atomic<bool> drain_asked_{false};
   bool draining_ = false;
   TimePoint drain_began_;

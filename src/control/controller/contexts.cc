@@ -18,10 +18,11 @@ void Contexts::sent(const Action& infer) {
   own.last = infer;
 }
 
-bool Contexts::over(const Action& infer, bool done, Duration exec) {
+bool Contexts::over(const Action& infer, bool done, TimePoint start, Duration exec) {
   Context& own = contexts_[infer.context];
   FOLIOT_CHECK(own.outstanding > 0);
   --own.outstanding;
+  if (infer.range.begins()) own.started = start;
   own.took = infer.range.begins() ? exec : own.took + exec;
   if (infer.range.whole()) return false;
   own.held = done && !infer.range.ends();

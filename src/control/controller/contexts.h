@@ -37,9 +37,10 @@ class Contexts {
 
   // REQUIRES: it may begin, or goes on with the unfinished() batch.
   void sent(const Action& infer);
-  // An INFER is over, and its EXEC took so long. Returns whether its batch goes on.
-  bool over(const Action& infer, bool done, Duration exec);
-  // How long the EXECs of the batch took that was last in the context, the part of a batch as well as the whole of one.
+  // An INFER is over, whose EXEC began then and took so long. Returns whether its batch goes on.
+  bool over(const Action& infer, bool done, TimePoint start, Duration exec);
+  // Of the batch that was last in the context: when its first EXEC began, and how long they took together.
+  TimePoint started(ContextIndex context) const { return contexts_[context].started; }
   Duration took(ContextIndex context) const { return contexts_[context].took; }
   // REQUIRES: an unfinished() batch.
   void abandon(ContextIndex context);
@@ -48,6 +49,7 @@ class Contexts {
   struct Context {
     bool held = false;
     uint32_t outstanding = 0;  // INFERs
+    TimePoint started;
     Duration took;
     Action last;  // held: of the batch
   };

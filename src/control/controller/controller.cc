@@ -687,7 +687,10 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   policy_->on_outcome(action, outcome, now);
   if (failed && action.type == ActionType::kInfer) exec_failed(action, now);
   if (action.type != ActionType::kUnload) unload_set_aside(action.device, action.model);
-  if (action.type == ActionType::kInfer && !unfinished) infer_over(action, outcome, now);
+  if (action.type == ActionType::kInfer && !unfinished) {
+    const bool in_parts = action.in_group && !action.range.begins() && cluster_.device(action.device).lane_count() == 1;
+    infer_over(action, in_parts && outcome.done() ? of_all_parts(action, outcome) : outcome, now);
+  }
   if (failed && action.type == ActionType::kLoad) load_failed(action, now);
   if (action.type != ActionType::kInfer) observe_pages(action.device);
   continue_removal(action.model);
@@ -756,9 +759,17 @@ Duration Controller::measure_output(const Action& action, const Outcome& outcome
   return device.output_reserve(action.model) > Duration() ? whole : Duration();
 }
 
+// What its rows are answered with says of the EXEC when its first part began, and how long all took together.
+Outcome Controller::of_all_parts(const Action& action, Outcome outcome) const {
+  const Contexts& contexts = cluster_.device(action.device).contexts();
+  outcome.start = contexts.started(action.context);
+  outcome.duration = contexts.took(action.context);
+  return outcome;
+}
+
 bool Controller::exec_over(const Action& action, const Outcome& outcome) {
   DeviceModel& device = cluster_.devices[action.device.value()];
-  const bool unfinished = device.contexts().over(action, outcome.done(), outcome.duration);
+  const bool unfinished = device.contexts().over(action, outcome.done(), outcome.start, outcome.duration);
   device.infer_over(action.id, action.model, outcome.end, unfinished, std::min(outcome.output_end, turn_now_));
   // One that failed on some rows has computed others alone.
   if (outcome.done() && outcome.failed_rows.none()) record_exec(action, outcome);

@@ -219,6 +219,7 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void end_back_offs(TimePoint now);
   void unload_over(const Action& action, const Outcome& outcome);
   // Returns whether its batch goes on.
+  Outcome of_all_parts(const Action& action, Outcome outcome) const;
   bool exec_over(const Action& action, const Outcome& outcome);
   void record_exec(const Action& action, const Outcome& outcome);
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);

@@ -27,6 +27,9 @@ struct ModelConfig {
   VersionConfig versions{};                  // versions, [labels], [split]
   CompileOptions compile;                    // batch_sizes, batch_dimension, precision, [buckets]
   std::optional<ContainerConfig> container;  // [container]; of models that are a model.py
+  // The module of MLServer's runtime that reads files of frameworks, where no settings beside them name one; may be
+  // empty.
+  std::string runtime{};
 };
 
 // The model.toml of a model: beside it, or beside the folder of its version.

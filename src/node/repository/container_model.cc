@@ -38,10 +38,10 @@ std::string fingerprint(const ContainerConfig& config) {
 // trusted as there.
 void add_file_model(const ModelFolder& folder, ContainerOptions& options) {
   const ForeignSettings& foreign = folder.foreign;
+  const std::string& runtime = foreign.runtime.empty() ? folder.config.runtime : foreign.runtime;
   options.environment.push_back(fmt::format("FOLIOT_MODEL_FILE={}", folder.model.filename().string()));
-  if (!foreign.runtime.empty())
-    options.environment.push_back(fmt::format("FOLIOT_MLSERVER_RUNTIME={}", foreign.runtime));
-  options.trust_pickle = options.trust_pickle || foreign.runtime == "mlserver_sklearn";
+  if (!runtime.empty()) options.environment.push_back(fmt::format("FOLIOT_MLSERVER_RUNTIME={}", runtime));
+  options.trust_pickle = options.trust_pickle || runtime == "mlserver_sklearn";
   const auto input = std::ranges::find(foreign.tensors, false, &DeclaredTensor::is_output);
   if (input != foreign.tensors.end()) options.environment.push_back(fmt::format("FOLIOT_INPUT_NAME={}", input->name));
 }
@@ -77,7 +77,12 @@ Result<ContainerOptions> container_options(const ModelFolder& folder, const std:
 Result<std::string> container_content(const ModelFolder& folder) {
   StreamHash hash;
   FOLIOT_RETURN_IF_ERROR(add_model_files(folder.model, hash));
-  const std::string how = fingerprint(config_of(folder));
+  std::string how = fingerprint(config_of(folder));
+  if (folder.model.filename() != kCodeFile) {
+    ContainerOptions options;
+    add_file_model(folder, options);
+    for (const std::string& variable : options.environment) how += variable + "\n";
+  }
   hash.update(std::as_bytes(std::span(how)));
   return hash.digest_hex();
 }

@@ -252,7 +252,7 @@ class Explainer {
       say("Until its EXEC began the device executed {}, {}, for {}.\n",
           counted(work.batches, "1 other batch", "other batches"), of_its_model(work), milliseconds(work.time));
     }
-    if (action_ == nullptr) return;
+    if (action_ == nullptr || in_parts()) return;
     const Duration idle = idle_until(action_->sent, action_->device);
     if (!worth_saying(idle, action_->sent)) return;
     const auto later = std::ranges::count_if(action_->requests, [&](RequestId id) {
@@ -322,8 +322,8 @@ class Explainer {
 
   void say_exec() {
     say("EXEC began at {}", when(request_.exec_start));
-    if (action_ == nullptr) {
-      say(" and took {}.\n", milliseconds(request_.exec_duration));
+    if (action_ == nullptr || in_parts()) {
+      say("{} and took {}.\n", in_parts() ? ", ran in parts" : "", milliseconds(request_.exec_duration));
       return;
     }
     const Duration error = request_.exec_start - action_->expected_start;
@@ -375,12 +375,17 @@ class Explainer {
   }
 
   void say_where_the_time_went() {
-    const TimePoint sent = action_ != nullptr ? action_->sent : request_.exec_start;
+    const TimePoint sent = action_ != nullptr && !in_parts() ? action_->sent : request_.exec_start;
     const TimePoint exec_end = action_ != nullptr ? action_->end : request_.exec_start + request_.exec_duration;
     say("\nWhere the time went:\n");
     say_part(sent - request_.arrival, "queued, before it was sent to a device" + share_of_load(sent));
-    if (action_ != nullptr) say_part(request_.exec_start - sent, "on the device, until EXEC began");
-    say_part(exec_end - request_.exec_start, "EXEC");
+    if (in_parts()) {
+      say_part(request_.exec_duration, "EXEC, in parts");
+      say_part(exec_end - request_.exec_start - request_.exec_duration, "between the parts, when others ran");
+    } else {
+      if (action_ != nullptr) say_part(request_.exec_start - sent, "on the device, until EXEC began");
+      say_part(exec_end - request_.exec_start, "EXEC");
+    }
     say_part(request_.departure - exec_end, "OUTPUT");
     say_part(request_.latency(), "in all");
   }
@@ -390,6 +395,8 @@ class Explainer {
     const Duration share = std::min(load->end, sent) - std::max(load->start, request_.arrival);
     return share > Duration() ? fmt::format("; {} of it while its model was loaded", milliseconds(share)) : "";
   }
+  // The action is the last of several.
+  bool in_parts() const { return action_ != nullptr && request_.exec_start < action_->sent; }
   void say_part(Duration duration, std::string_view what) { say("  {:>12}  {}\n", milliseconds(duration), what); }
 
   const Log& log_;

@@ -180,7 +180,12 @@ class WorkloadReader {
       measured.pages = std::max(measured.pages, action.pages);
       if (action.type == ActionType::kLoad) measured.loads.push_back(action.duration);
       if (action.type != ActionType::kInfer) continue;
-      measured.execs.push_back({action.start, action.batch_size, action.duration, std::max(1u, action.lanes.count)});
+      // Of a batch that ran in parts, its rows name the last, and say how long all took.
+      const RequestRecord* const row = action.requests.empty() ? nullptr : log_.request(action.requests.front());
+      const bool answered = row != nullptr && row->exec_duration > Duration();
+      if (answered && row->action != action.id) continue;
+      measured.execs.push_back({action.start, action.batch_size, answered ? row->exec_duration : action.duration,
+                                std::max(1u, action.lanes.count)});
       lanes_ = std::max(lanes_, std::min(action.lanes.end(), kLanesMax));
     }
     for (auto& [model, measured] : measured_) std::ranges::stable_sort(measured.execs, {}, &LoggedExec::start);

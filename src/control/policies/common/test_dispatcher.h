@@ -165,7 +165,7 @@ class TestDispatcher : public Dispatcher {
       at(action.device).load_over(action.id, action.model, cluster_.pages(action.device, action.model), true, now);
       ++cluster_.copies[action.model.value()];
     } else if (action.type == ActionType::kInfer) {
-      const bool unfinished = at(action.device).contexts().over(action, true, action.expected);
+      const bool unfinished = at(action.device).contexts().over(action, true, now, action.expected);
       at(action.device).infer_over(action.id, action.model, now, unfinished);
     }
   }
