@@ -207,6 +207,20 @@ TEST(Explanation, OfOneWhoseActionTheWorkerRefused) {
                         "expected at +1.00 ms and had to begin by +31.00 ms. It went back into the queue.\n"));
 }
 
+TEST(Explanation, OfABatchThatRanInPartsLeavesNoTimeOut) {
+  History history;
+  history.load(1, kWarm, 0, 0, 5);
+  history.request(1, kWarm, 10, 100);
+  history.infer(2, kWarm, {1}, 12, 13, 17);
+  history.infer(3, kWarm, {1}, 22, 23, 30);
+  history.served_in_parts(1, 2, 3, 31);
+  const std::string said = explain_in(history, 1);
+  EXPECT_THAT(said, HasSubstr("ran in parts and took 11.00 ms"));
+  EXPECT_THAT(said, HasSubstr("   3.00 ms  queued, before it was sent to a device"));
+  EXPECT_THAT(said, HasSubstr("  11.00 ms  EXEC, in parts\n"));
+  EXPECT_THAT(said, HasSubstr("   6.00 ms  between the parts, when others ran\n"));
+}
+
 TEST(Explanation, OfALateAnswer) {
   History history;
   history.load(1, kWarm, 0, 0, 5);

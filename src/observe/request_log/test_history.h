@@ -98,6 +98,14 @@ class History {
     recorder_.on_device({.device = DeviceId(0), .joined = true, .kind = kind}, at(now));
   }
   void served(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kNone); }
+  // Of a batch that ran in two parts.
+  void served_in_parts(uint64_t id, uint64_t first, uint64_t last, int64_t finished) {
+    Completion completion = completion_of(id, finished);
+    completion.batch_size = done_.at(last).first.batch_size;
+    completion.exec_start = done_.at(first).second.start;
+    completion.exec_duration = done_.at(first).second.duration + done_.at(last).second.duration;
+    recorder_.on_completion(completion, at(finished));
+  }
   void late(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kLate); }
   void refused(uint64_t id, Refusal reason, int64_t now, int64_t earliest_completion = 0,
                UnmetRequirement unmet = UnmetRequirement::kNone) {
