@@ -82,6 +82,12 @@ Result<std::optional<fs::path>> find_lone_model(const fs::path& repository) {
   if (type == fs::file_type::none) {
     return Status::invalid_argument(fmt::format("'{}' cannot be looked at: {}", repository.string(), error.message()));
   }
+  const fs::path suffix = repository.extension();
+  const bool may_be_anything = suffix == ".txt" || suffix == ".json";
+  if (type == fs::file_type::regular && is_code_file(repository) && !is_model_file(repository) && !may_be_anything) {
+    return Status::invalid_argument(
+        fmt::format("'{}' must be named model{}, in a folder of its own", repository.string(), suffix.string()));
+  }
   if (type != fs::file_type::regular || !is_model_file(repository)) {
     return Status::invalid_argument(fmt::format("'{}' is no model; give {}", repository.string(), kWhatIsServed));
   }

@@ -72,6 +72,7 @@ TEST_F(RepositoryPathTest, AFolderOfFoldersIsARepository) {
 }
 
 TEST_F(RepositoryPathTest, ErrorsNameThePathAndTheRemedy) {
+  file("iris.joblib");
   file("notes.txt");
   file("two/a.onnx");
   file("two/b.onnx");
@@ -80,6 +81,7 @@ TEST_F(RepositoryPathTest, ErrorsNameThePathAndTheRemedy) {
   std::filesystem::create_symlink("itself", root_ / "itself");
   EXPECT_EQ(find_lone_model(root_ / "absent").status().code(), StatusCode::kNotFound);
   EXPECT_THAT(lone("absent"), HasSubstr("absent'; give a .onnx file"));
+  EXPECT_THAT(lone("iris.joblib"), HasSubstr("iris.joblib' must be named model.joblib, in a folder of its own"));
   EXPECT_THAT(lone("notes.txt"), HasSubstr("notes.txt' is no model; give a .onnx file"));
   EXPECT_THAT(lone("two"), HasSubstr("has 2 .onnx files, such as a.onnx and b.onnx; give one of them"));
   EXPECT_THAT(lone("two"), HasSubstr("two/a/model.onnx"));
