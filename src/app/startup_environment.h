@@ -7,7 +7,7 @@
 
 namespace foliot {
 
-// Where the command has use for it and it is not set, sets it and begins the program anew. Does
+// This sets what the command has use for and is not set, and begins the program anew; it does
 // not return then. REQUIRES: main() has just begun.
 void set_startup_environment(int argc, char** argv);
 

@@ -81,7 +81,7 @@ Status set_tasks(const TaskFlags& flags, TaskOptions& options, std::string& scal
 // Of one EXEC in `foliot serve` without flags, so that packages are compiled alike.
 uint32_t default_threads();
 
-// How many the devices get with this policy.
+// Returns how many contexts each device gets with this policy.
 uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places);
 
 }  // namespace foliot

@@ -37,7 +37,7 @@ struct ElectionOptions {
   std::string address;    // by which peers reach this controller
   uint64_t instance = 0;  // another one in every process
   Duration renew_interval = Duration::milliseconds(250);
-  // How often a standby reads: what it adds to the timeout.
+  // A standby reads this often, which adds to the timeout.
   Duration watch_interval = Duration::milliseconds(100);
   // Above the pauses of a store that is well. REQUIRES: more than twice each of the intervals.
   Duration leader_timeout = Duration::seconds(1);
@@ -56,7 +56,7 @@ class Election {
 
   // The call that is to be made now; nullopt: none, or one is under way.
   std::optional<Call> next(TimePoint now);
-  // When next() is to be asked again at the latest. Infinite while a call is under way.
+  // Says when next() is to be asked again at the latest. It is infinite while a call is under way.
   TimePoint wake() const;
   void on_read(const Result<StoredLeader>& result, TimePoint now);
   void on_swap(const Result<std::optional<std::string>>& result, TimePoint now);
@@ -70,9 +70,9 @@ class Election {
 
   // The epoch with which it leads; nullopt: it stands by.
   std::optional<uint64_t> epoch() const { return epoch_; }
-  // As the store had it last; nullopt: there is none, or it is not known.
+  // The store had this record last; nullopt: there is none, or it is not known.
   const std::optional<LeaderRecord>& record() const { return last_.record; }
-  // Whether what the store says was last seen with another process under this controller's address.
+  // True if the store was last seen with another process under this controller's address.
   bool shares_address() const;
 
  private:
@@ -90,14 +90,14 @@ class Election {
   TimePoint call_began_;
   TimePoint next_call_;
 
-  // Of a leader:
+  // These are a leader's.
   uint64_t renewal_ = 0;
   bool version_known_ = false;  // last_ is what its next swap replaces
   bool had_workers_ = false;
   bool resigning_ = false;  // its record is to say so
   bool retired_ = false;    // it does not stand again
 
-  // Of a standby:
+  // These are a standby's.
   bool fresh_ = true;                   // nothing was read since the process began
   bool stands_ = false;                 // it is to swap itself in
   std::optional<TimePoint> last_seen_;  // the record, by a read that began then

@@ -100,9 +100,7 @@ const testing::Environment* const kNoMessages = testing::AddGlobalTestEnvironmen
 
 class VulkanDeviceTest : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!driver().ok()) GTEST_SKIP() << driver().status().message();
-  }
+  void SetUp() override { ASSERT_TRUE(driver().ok()) << driver().status().message(); }
 };
 
 std::vector<Array> run_graph(const Graph& graph, const std::vector<Array>& inputs) {
