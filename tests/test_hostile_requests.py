@@ -149,7 +149,7 @@ def test_each_hostile_request_is_answered(tmp_path, with_keys):
         eventually(lambda: server.get("/v2/health/ready")[0] == 200, otherwise=server.output)
         server.wait_until_idle()
         requests, calls, dice = hostile_requests(seed, key), hostile_calls(seed, key), random.Random(seed)
-        watched, ends = Watched(server, seed), collections.Counter()
+        watched, ends, course = Watched(server, seed), collections.Counter(), []
         for number in range(-count // 10, count):
             if number == 0:  # all that is kept for requests has been made
                 watched.begin()
@@ -159,11 +159,13 @@ def test_each_hostile_request_is_answered(tmp_path, with_keys):
                 status = watched.ask(number, lambda request: answer_to(server.http, request), next(requests))
                 assert 200 <= status < 600
                 ends[status] += 1
+            if number % max(count // 10, 1) == 0:
+                course.append(server.memory_bytes() // MIB)
         watched.end()
         for library in ("libprotobuf", "hpack"):
             assert library not in server.output(), "what a library prints has no limit and is not escaped"
         print(f"{count} requests: at most {watched.most:.2f} s of a processor; {watched.memory / MIB:.0f} MiB became "
-              f"{server.memory_bytes() / MIB:.0f}; ends: {dict(ends)}")
+              f"{server.memory_bytes() / MIB:.0f} by way of {course}; ends: {dict(ends)}")
 
 
 def test_a_grpc_message_is_inflated_up_to_a_limit(server):
