@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures: how much memory a server takes for answers of 8 MiB that nobody reads: 10 gRPC streams, and 300 connections
+"""Figures: how much memory a server takes for answers of 8 MiB that no client reads: 10 gRPC streams, and 300 connections
 over HTTP, from one address and from a hundred. --bodies-max is the budget; before each, the model has answered.
 
     tests/figures/unread_answers.py [--seconds 10]
