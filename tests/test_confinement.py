@@ -1,12 +1,16 @@
 """How containers are confined (docs/SECURITY.md#containers), and that libraries compute in them all the same."""
 
+import contextlib
 import importlib.util
+import os
+import resource
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from foliot_tools import system_calls
 from foliot_tools.server import Server, ServerFailed, foliot_binary
 from foliot_tools.waiting import await_output, eventually
 
@@ -97,6 +101,47 @@ def test_libraries_that_are_installed_compute(tmp_path, kernel):
         if done.returncode != 0:
             failed[name] = done.stdout[-1000:] + done.stderr[-1000:]
     assert not failed, f"of {present}"
+
+
+@contextlib.contextmanager
+def asleep():
+    """Another process of the same user."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def seen_of(folder, process):
+    """What a system call that reaches too far would change."""
+    entries = {path: (entry.st_mode, entry.st_uid, entry.st_gid, entry.st_size, entry.st_nlink, entry.st_mtime_ns, entry.st_ctime_ns)
+               for path in (folder, *folder.rglob("*")) for entry in [path.stat()]}
+    limits = [resource.prlimit(process, limit) for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE)]
+    return (entries, limits, os.sched_getaffinity(process), os.sched_getscheduler(process), os.getpriority(os.PRIO_PROCESS, process),
+            os.getpgid(process), os.uname(), os.waitpid(process, os.WNOHANG))
+
+
+@pytest.mark.skipif(system_calls.numbers() is None, reason="the kernel's headers are not installed")
+@pytest.mark.parametrize("kernel", ["", "landlock=0", "landlock=1", "landlock=3", "landlock=6", "namespaces=no", "namespaces=no,ids=no",
+                                    "landlock=0,namespaces=no,ids=no", "landlock=1,namespaces=no,ids=no", "landlock=3,namespaces=no,ids=no"])
+def test_only_listed_system_calls_succeed(tmp_path, kernel):
+    """All that the kernel's headers know, on files and a process outside, of which nothing changes."""
+    known = system_calls.numbers()
+    with asleep() as process:
+        outside = tmp_path / "m/1/kept"
+        code, count = system_calls.code_that_makes_all(known, outside / "file", outside / "new", process)
+        assert count >= 400
+        assert {name for name, _, _ in system_calls.all_calls(known)} | system_calls.NOT_MADE == set(known)
+        folder = write_container(tmp_path / "m", code)
+        outside.mkdir()
+        (outside / "file").write_text("x")
+        before = seen_of(outside, process)
+        command = [foliot_binary(), "container", "check", str(folder), "--containers-kernel", kernel]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert f"system calls made: {count}" in done.stdout + done.stderr, done.stdout + done.stderr
+        assert done.returncode == 0, done.stderr
+        assert seen_of(outside, process) == before
 
 
 def test_what_a_kernel_lacks_is_said_at_the_start(tmp_path, serve):

@@ -1,6 +1,6 @@
 """Packages that are damaged on disk while they are served: no wrong answer, and served again by itself.
 
-FOLIOT_TEST_SEED is the seed of the places, which is printed."""
+FOLIOT_TEST_SEED is the seed of the places, which is printed; DAMAGED_PLACES and CUTS say how many."""
 
 import os
 import pathlib
@@ -74,7 +74,7 @@ def serving(repository, serve, tmp_path):
 
 
 def test_bytes_that_change_at_any_place(asker, tmp_path, draw):
-    for _ in range(6):
+    for _ in range(int(os.environ.get("DAMAGED_PLACES", 6))):
         package = draw.choice(packages(tmp_path / "cache"))
         at = draw.randrange(package.stat().st_size)
         with open(package, "r+b") as file:
@@ -86,7 +86,8 @@ def test_bytes_that_change_at_any_place(asker, tmp_path, draw):
 
 
 def test_files_that_are_cut(asker, tmp_path, draw):
-    for part in [0, 64, 4097, draw.random(), draw.random(), -1]:
+    drawn = [draw.random() for _ in range(int(os.environ.get("CUTS", 6)) - 4)]
+    for part in [0, 64, 4097, *drawn, -1]:
         package = draw.choice(packages(tmp_path / "cache"))
         size = package.stat().st_size
         os.truncate(package, int(size * part) if 0 < part < 1 else part % size)

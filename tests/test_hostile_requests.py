@@ -16,10 +16,12 @@ import zlib
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from tritonclient.grpc import InferenceServerClient, InferInput, service_pb2
 
 from conftest import write_small_models
 from foliot import personal
 from foliot_tools import onnx_models
+from foliot_tools.hostile import Attack
 from foliot_tools.hostile_grpc import HostileCall, end_of, hostile_calls
 from foliot_tools.hostile_requests import DEEP, JSON_PATHS, WIDE, answer_to, hostile_requests
 from foliot_tools.hostile_texts import HELLO, call
@@ -149,7 +151,7 @@ def test_each_hostile_request_is_answered(tmp_path, with_keys):
         eventually(lambda: server.get("/v2/health/ready")[0] == 200, otherwise=server.output)
         server.wait_until_idle()
         requests, calls, dice = hostile_requests(seed, key), hostile_calls(seed, key), random.Random(seed)
-        watched, ends = Watched(server, seed), collections.Counter()
+        watched, ends, course = Watched(server, seed), collections.Counter(), []
         for number in range(-count // 10, count):
             if number == 0:  # all that is kept for requests has been made
                 watched.begin()
@@ -159,11 +161,13 @@ def test_each_hostile_request_is_answered(tmp_path, with_keys):
                 status = watched.ask(number, lambda request: answer_to(server.http, request), next(requests))
                 assert 200 <= status < 600
                 ends[status] += 1
+            if number % max(count // 10, 1) == 0:
+                course.append(server.memory_bytes() // MIB)
         watched.end()
         for library in ("libprotobuf", "hpack"):
             assert library not in server.output(), "what a library prints has no limit and is not escaped"
         print(f"{count} requests: at most {watched.most:.2f} s of a processor; {watched.memory / MIB:.0f} MiB became "
-              f"{server.memory_bytes() / MIB:.0f}; ends: {dict(ends)}")
+              f"{server.memory_bytes() / MIB:.0f} by way of {course}; ends: {dict(ends)}")
 
 
 def test_a_grpc_message_is_inflated_up_to_a_limit(server):
@@ -274,10 +278,13 @@ def grpc_call(stream, path, message):
     return http2_frame(1, 4, stream, headers) + http2_frame(0, 1, stream, body)
 
 
+def inferences_of(server):
+    stats = server.get("/v2/models/wide/stats")[1]["model_stats"][0]["inference_stats"]
+    return sum(stats[outcome]["count"] for outcome in ("success", "fail"))
+
+
 def test_single_grpc_answers_that_are_not_read_have_a_budget(wide):
     """Of calls on one connection, which reads nothing: a quarter of --bodies-max is kept, and not 480 MiB."""
-    from tritonclient.grpc import InferenceServerClient, InferInput, service_pb2
-
     request = service_pb2.ModelInferRequest(model_name="wide")
     request.inputs.add(name="x", datatype="FP32", shape=[2, 1])
     request.raw_input_contents.append(np.ones((2, 1), np.float32).tobytes())
@@ -285,17 +292,13 @@ def test_single_grpc_answers_that_are_not_read_have_a_budget(wide):
     grpc = InferenceServerClient(wide.grpc)
     assert grpc.infer("wide", [value]).as_numpy("y").nbytes == ANSWER
 
-    def inferences():
-        stats = wide.get("/v2/models/wide/stats")[1]["model_stats"][0]["inference_stats"]
-        return sum(stats[outcome]["count"] for outcome in ("success", "fail"))
-
-    before, counted = wide.memory_bytes(), inferences()
+    before, counted = wide.memory_bytes(), inferences_of(wide)
     with socket.create_connection(("127.0.0.1", wide.grpc_port)) as client:
         client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + http2_frame(4, 0, 0, b""))
         path = "/inference.GRPCInferenceService/ModelInfer"
         for i in range(60):  # one after the other: what is computed and not refused yet is no answer
             client.sendall(grpc_call(2 * i + 1, path, request.SerializeToString()))
-            eventually(lambda: inferences() - counted > i, timeout=60, otherwise=lambda: str(inferences() - counted))
+            eventually(lambda: inferences_of(wide) - counted > i, timeout=60, otherwise=lambda: str(inferences_of(wide) - counted))
         assert wide.memory_bytes() - before < 256 * MIB
         assert grpc.is_model_ready("wide")
     # An answer that has no room is an error; it has, once the connection is gone.
@@ -305,6 +308,19 @@ def test_single_grpc_answers_that_are_not_read_have_a_budget(wide):
         return False
 
     eventually(is_answered, timeout=30, otherwise="the room is not given back")
+
+
+def test_streams_whose_answers_are_not_read_have_a_budget(wide):
+    """Ten that say they take everything: they are answered, up to a quarter of --bodies-max."""
+    value = InferInput("x", [2, 1], "FP32").set_data_from_numpy(np.ones((2, 1), np.float32))
+    grpc = InferenceServerClient(wide.grpc)
+    eventually(lambda: grpc.infer("wide", [value]).as_numpy("y").nbytes == ANSWER, otherwise="it is not served")
+    before, counted = wide.memory_bytes(), inferences_of(wide)
+    with Attack("unread_stream", wide.grpc, 10):
+        eventually(lambda: inferences_of(wide) - counted > 4, timeout=60, otherwise="no stream is answered")
+        assert ask(wide, "/v2/logging", b"{}")[0] == 200
+        assert wide.memory_bytes() - before < 256 * MIB
+    eventually(lambda: ask(wide, "/v2/models/wide/infer", BODY)[0] == 200, timeout=30, otherwise="the room is not given back")
 
 
 def test_a_slow_reader_is_not_cut_while_it_reads(wide):

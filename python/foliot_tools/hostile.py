@@ -26,10 +26,11 @@ OPENED_PER_TICK = 50  # at first, then one
 class Attack:
     """Begins at once; `report` is there when the block has ended.
 
-    `key`: that it shows. `sources`: of how many addresses, 127.1.0.1 and so on, it comes; 0: of the usual one."""
+    `key`: that it shows. `sources`: of how many addresses, 127.1.0.1 and so on, it comes; 0: of the usual one.
+    `prefix` goes before the command."""
 
-    def __init__(self, kind, address, count, key="", sources=0):
-        self._command = [sys.executable, "-m", "foliot_tools.hostile", kind, address, str(count), key, str(sources)]
+    def __init__(self, kind, address, count, key="", sources=0, prefix=()):
+        self._command = [*prefix, sys.executable, "-m", "foliot_tools.hostile", kind, address, str(count), key, str(sources)]
         self._process = None
         self.report = None
 

@@ -111,7 +111,7 @@ def many_inputs():
 
 def floods(key):
     """What is said over and over, as fast as it is taken."""
-    wide_call = b"\x0a\x04wide" + b"\x2a\x0f\x0a\x01x\x12\x04FP32\x1a\x02\x02\x01" + b"\x3a\x08" + bytes(8)
+    wide_call = b"\x0a\x04wide" + b"\x2a\x0d\x0a\x01x\x12\x04FP32\x1a\x02\x02\x01" + b"\x3a\x08" + bytes(8)
     return {
         "deep": (b"", request(key, DEEP)),
         "wide": (b"", request(key, WIDE)),

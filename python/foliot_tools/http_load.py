@@ -31,6 +31,7 @@ class Asked:
 
     at: float  # before it was sent
     deadline: float
+    due: float = None  # when it should have been sent
     sent: float = None  # after: it left between the two
     answered: float = None  # when the last byte of the answer was here
     outcome: str = "unanswered"  # "served", "wrong" (not what the model says), a refusal's reason, or "broken"
@@ -41,6 +42,11 @@ class Asked:
     @property
     def good(self):
         return self.outcome == "served" and self.answered <= self.deadline
+
+    @property
+    def good_since_due(self):
+        """In time also where this process was late to send it."""
+        return self.outcome == "served" and self.answered - self.due <= self.deadline - self.at
 
     @property
     def late_as_good(self):
@@ -170,16 +176,16 @@ class _Load:
             # What fell due while this process stood still is not made up for.
             due = max(due, time.monotonic() - CATCH_UP) + self._draw.expovariate(self.options["rate"])
             await asyncio.sleep(max(due - time.monotonic(), 0))
-            task = asyncio.create_task(self._ask())
+            task = asyncio.create_task(self._ask(due))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         if tasks:
             await asyncio.wait(tasks, timeout=PATIENCE + self.options["deadline_seconds"])
 
-    async def _ask(self):
+    async def _ask(self, due):
         which = self._draw.randrange(len(self._messages))
         now = time.monotonic()
-        asked = Asked(now, now + self.options["deadline_seconds"], input=which)
+        asked = Asked(now, now + self.options["deadline_seconds"], due, input=which)
         self.requests.append(asked)
         try:
             connection = await self._connection()
