@@ -5,11 +5,13 @@ each experiment."""
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import pathlib
 import subprocess
 import sys
 
+from foliot_tools.interval import merged_rows, merged_text
 from foliot_tools.plot_experiment import distinct, plot_experiment, select
 from foliot_tools.server import ROOT, foliot_binary
 
@@ -19,21 +21,55 @@ from figure import machine, say  # noqa: E402
 NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload", "bounds",
          "overlap", "overlap_cluster", "lanes_64", "inferline_plan", "inferline_tune", "inferline_estimate",
          "inferline_attribution", "inferline_ds2")
+GOAL_MISSED = 4  # exit code
 PICTURES = ROOT / "docs/experiments"
+# Columns that tell one row of a table from the others, whatever the seed.
+IDENTITY = ("policy", "group", "slo_ms", "models", "rate", "scenario", "shape", "arrivals", "pages", "zipf", "load", "system",
+            "pipeline", "variation", "trace", "late", "active_models", "what", "direction", "cores", "begin_s", "minute")
+# Where a column of the same name is what was found.
+FOUND = {"capacity": "rate", "series": "active_models"}
 
 
 def document_of(name):
     return ROOT / ("docs/INFERLINE.md" if name.startswith("inferline") else "docs/EXPERIMENTS.md")
 
 
-def run(name, output, flags):
-    """Runs one experiment; what ran where is kept beside its data."""
-    say(f"{name} begins")
-    subprocess.run([foliot_binary(), "experiment", name, "--output", output, *flags], check=True,
-                   stdout=subprocess.DEVNULL)
-    command = " ".join(["foliot experiment", name, *flags])
-    (output / f"{name}.run.json").write_text(json.dumps({"machine": machine(), "command": command}))
-    say(f"{name} is done")
+def folder_of(output, seed):
+    return output / f"seed_{seed}"
+
+
+def run(name, seed, output, flags):
+    """Runs one experiment with one seed; what ran where is kept beside its data."""
+    folder = folder_of(output, seed)
+    say(f"{name} begins with seed {seed}")
+    ended = subprocess.run([foliot_binary(), "experiment", name, "--seed", str(seed), "--output", folder, *flags],
+                           stdout=subprocess.DEVNULL, check=False)
+    if ended.returncode not in (0, GOAL_MISSED):
+        raise RuntimeError(f"foliot experiment {name} --seed {seed} ended with {ended.returncode}")
+    (folder / f"{name}.run.json").write_text(json.dumps({"machine": machine()}))
+    say(f"{name} is done with seed {seed}")
+
+
+def merged(name, seeds, output):
+    """What was found with all seeds, as one, which is also written to `output`."""
+    every = [json.loads((folder_of(output, seed) / f"{name}.json").read_text()) for seed in seeds]
+    result = {"experiment": name, "findings": [], "tables": {}, "real_seconds": sum(each["real_seconds"] for each in every)}
+    for findings in zip(*(each["findings"] for each in every), strict=True):
+        met = [finding.get("met") for finding in findings]
+        result["findings"].append(findings[0] | {"here": merged_text([finding["here"] for finding in findings]), "met": met})
+    for table_name in every[0]["tables"]:
+        identity = [column for column in IDENTITY if column != FOUND.get(table_name)]
+        result["tables"][table_name] = merged_rows([each["tables"][table_name] for each in every], identity)
+    (output / f"{name}.json").write_text(json.dumps(result))
+    return result
+
+
+def verdict(met):
+    """Of a goal, by seed."""
+    if None in met:
+        return ""
+    count = sum(met)
+    return "met" if count == len(met) else f"**missed** in {len(met) - count} of {len(met)}"
 
 
 def table(head, lines):
@@ -52,7 +88,8 @@ def pivot(rows, columns, value, corner="policy"):
 
     def cell(policy, head):
         shown = text(values[policy, head], head)
-        return f"**{shown}**" if shown == text(best[head], head) else shown
+        is_best = text(float(values[policy, head]), head) == text(float(best[head]), head)
+        return f"**{shown}**" if is_best else shown
 
     lines = [[policy, *(cell(policy, head) for head in heads)] for policy in distinct(rows, "policy")]
     return table([corner, *heads], lines)
@@ -207,14 +244,16 @@ def tables_of(name, tables):
         yield "Attainment, %", with_limits(rows, lambda row: row["shape"], percent, percent_limit)
 
 
-def section(name, output):
+def section(name, seeds, output):
     """What stands between the marks of one experiment."""
-    data = json.loads((output / f"{name}.json").read_text())
-    ran = json.loads((output / f"{name}.run.json").read_text())
+    data = merged(name, seeds, output)
+    ran = json.loads((folder_of(output, seeds[0]) / f"{name}.run.json").read_text())
     pictures = plot_experiment(output / f"{name}.json", PICTURES)
-    text = f"`{ran['command']}`: {data['real_seconds']:.0f} s on {ran['machine']}\n\n"
-    text += table(["figure", "paper", "goal", "here"],
-                  [[finding[key] for key in ("what", "paper", "goal", "here")] for finding in data["findings"]])
+    text = (f"`foliot experiment {name}`, seeds {', '.join(map(str, seeds))}: {data['real_seconds']:.0f} s in all on "
+            f"{ran['machine']}\n\n")
+    text += table(["figure", "paper", "goal", "here", ""],
+                  [[*(finding[key] for key in ("what", "paper", "goal", "here")), verdict(finding["met"])]
+                   for finding in data["findings"]])
     for title, markdown in tables_of(name, data["tables"]):
         text += f"\n\n{title}:\n\n{markdown}"
     for picture in pictures:
@@ -222,13 +261,13 @@ def section(name, output):
     return text
 
 
-def update_document(name, output):
+def update_document(name, seeds, output):
     """Replaces the text between the marks of one experiment."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     document = document_of(name).read_text()
     before, rest = document.split(begin)
     _, after = rest.split(end)
-    document_of(name).write_text(f"{before}{begin}\n{section(name, output)}\n{end}{after}")
+    document_of(name).write_text(f"{before}{begin}\n{section(name, seeds, output)}\n{end}{after}")
 
 
 def main():
@@ -236,18 +275,20 @@ def main():
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help=f"[{' '.join(NAMES)}]")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "out/experiments", metavar="DIR")
     parser.add_argument("--jobs", type=int, default=2, help="experiments at a time [2]")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--quick", action="store_true", help="see that they run; leaves the document alone")
     parser.add_argument("--only-document", action="store_true", help="draw and write what was found before")
     arguments = parser.parse_args()
     if not arguments.only_document:
         flags = ["--quick"] if arguments.quick else []
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as jobs:
-            list(jobs.map(lambda name: run(name, arguments.output, flags), arguments.names))
+            list(jobs.map(lambda each: run(*each, arguments.output, flags), itertools.product(arguments.names, arguments.seeds)))
     for name in arguments.names:
         if arguments.quick:
+            merged(name, arguments.seeds, arguments.output)
             plot_experiment(arguments.output / f"{name}.json", arguments.output)
         else:
-            update_document(name, arguments.output)
+            update_document(name, arguments.seeds, arguments.output)
 
 
 if __name__ == "__main__":

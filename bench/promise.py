@@ -10,22 +10,20 @@ it is held to; the exit code is 4 if one is missed.
 
 import argparse
 import json
-import math
 import pathlib
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+from foliot_tools.interval import Interval
 from foliot_tools.server import ROOT, foliot_binary
 
 sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine, say  # noqa: E402
 
 SEEDS = (401, 402, 403, 404, 405)
-STUDENT_T = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 RIVALS = ("clockwork", "edf", "sjf", "flex", "deferred", "adaptive_batching")
 DOCUMENT = ROOT / "docs/EXPERIMENTS.md"
 
@@ -47,20 +45,6 @@ def play(text, policies, seed, *flags):
 def percent(report, group=None):
     of = report["all"] if group is None else next(g for g in report["groups"] if g["name"] == group)
     return 100 * of["attainment"]
-
-
-class Values:
-    """The same figure with each seed."""
-
-    def __init__(self, values):
-        self.values = list(values)
-        self.mean = statistics.mean(self.values)
-
-    def text(self, digits=1):
-        if len(self.values) < 2:
-            return f"{self.mean:.{digits}f}"
-        error = statistics.stdev(self.values) / math.sqrt(len(self.values))
-        return f"{self.mean:.{digits}f} ± {STUDENT_T.get(len(self.values), 2.0) * error:.{digits}f}"
 
 
 def workload(models, streams, cluster="devices = 1", profiles="", noise="", duration="30s", warm_up="5s", preload="true"):
@@ -209,11 +193,11 @@ def run(row, options, jobs):
     futures = [[jobs.submit(cell, seed) for seed in options.seeds] for _, cell, _, _ in cells]
     lines, missed = [], 0
     for (name, _, columns, verdict), seeds in zip(cells, futures):
-        figures = [Values(values) for values in zip(*(future.result() for future in seeds))]
-        met = verdict([figure.mean for figure in figures])
+        figures = [Interval(values) for values in zip(*(future.result() for future in seeds))]
+        met = verdict(figures)
         missed += not met
         digits = [2 if "refus" in column or column == "p90" else 1 for column in columns]
-        lines.append([name, *(f.text(d) for f, d in zip(figures, digits)), "met" if met else "**missed**"])
+        lines.append([name, *(f"{figure:.{d}f}" for figure, d in zip(figures, digits)), "met" if met else "**missed**"])
         say(" | ".join(lines[-1]))
     return [["setting", *cells[0][2], "goal"], *lines], missed
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <utility>
 
@@ -53,6 +54,11 @@ Status write_file(const std::string& path, const std::string& text) {
 }
 
 }  // namespace
+
+std::optional<bool> verdict(bool met, std::initializer_list<double> figures) {
+  const bool known = std::none_of(figures.begin(), figures.end(), [](double figure) { return std::isnan(figure); });
+  return known ? std::optional(met) : std::nullopt;
+}
 
 ExperimentRun::ExperimentRun(std::string name, ExperimentOptions options)
     : name_(std::move(name)), options_(std::move(options)), begin_(monotonic_now()) {}

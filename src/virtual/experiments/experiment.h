@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,8 +45,10 @@ struct Finding {
   std::string paper = "-";
   std::string goal = "-";
   std::string here;
-  std::optional<bool> met{};  // nullopt: the goal is for people to judge
+  std::optional<bool> met{};  // nullopt: there is no goal, or it is for people to judge
 };
+// `met`, or nullopt where a figure is NaN, since its policy was not simulated.
+std::optional<bool> verdict(bool met, std::initializer_list<double> figures);
 
 // Fluid estimates of the goodput of groups of models, or of "all" of them.
 using GoodputEstimates = std::map<std::string, double>;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "virtual/experiments/experiment.h"
@@ -66,11 +67,13 @@ void find_attainment(ExperimentRun& run) {
   const ResultTable& table = run.table("active_models");
   size_t steps = 0;
   size_t above = 0;
+  bool known = true;
   std::string below;
   for (const ResultTable::Row& row : table.rows()) {
     if (row.at("policy") != "foliot") continue;
     const ResultTable::Row active{{"policy", "clockwork"}, {"active_models", row.at("active_models")}};
     const double clockwork = table.value(active, "attainment");
+    known = known && !std::isnan(clockwork);
     ++steps;
     if (row.at("attainment").get<double>() > clockwork) {
       ++above;
@@ -81,7 +84,8 @@ void find_attainment(ExperimentRun& run) {
   }
   run.find({.what = "attainment of foliot by number of active models",
             .goal = "above clockwork's at every one",
-            .here = fmt::format("above in {} of {} steps{}{}", above, steps, below.empty() ? "" : "; not at", below)});
+            .here = fmt::format("above in {} of {} steps{}{}", above, steps, below.empty() ? "" : "; not at", below),
+            .met = known ? std::optional(above == steps) : std::nullopt});
 }
 
 void find_figures(ExperimentRun& run, const Figure6Sizes& sizes, const SimulationReport& report) {
@@ -103,7 +107,10 @@ void find_figures(ExperimentRun& run, const Figure6Sizes& sizes, const Simulatio
             .here = fmt::format("{:.1f} ms, {} late; {:.0f} of {:.0f} r/s", report.all.latency.max().to_milliseconds(),
                                 report.all.missed.contains(Refusal::kLate) ? report.all.missed.at(Refusal::kLate) : 0,
                                 static_cast<double>(last.groups.front().good) / report.interval.to_seconds(),
-                                static_cast<double>(last.groups.front().offered) / report.interval.to_seconds())});
+                                static_cast<double>(last.groups.front().offered) / report.interval.to_seconds()),
+            .met = report.policy != "foliot" ? std::nullopt
+                                               : std::optional(report.all.latency.max() <= kFigure6Slo &&
+                                                               last.groups.front().good >= last.groups.front().offered)});
 }
 
 }  // namespace

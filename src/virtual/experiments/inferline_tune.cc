@@ -95,7 +95,9 @@ Status run_inferline_tune(ExperimentRun& run) {
       run.find({fmt::format("{}, {}{}", social.name, trace.name, late == LateQueries::kServed ? "" : ", with refusals"),
                 late == LateQueries::kServed ? paper_of(trace.name) : "-", "tuner >= 99 %, cheaper than CG",
                 fmt::format("{}; {}; {}; {}; {}; {}", text("tuner"), text("tuner down by own rho"),
-                            text("tuner by ratio"), text("replan"), text("cg-peak"), text("cg-peak one batch"))});
+                            text("tuner by ratio"), text("replan"), text("cg-peak"), text("cg-peak one batch")),
+                compared.value("tuner", "attainment", late) >= kTuneGoal.attainment &&
+                    compared.value("tuner", "dollars", late) < compared.value("cg-peak", "dollars", late)});
     }
     run.find({fmt::format("{}, {}: dollars of a plan for the whole trace", social.name, trace.name), "-", "-",
               compared.text("oracle plan")});
@@ -114,10 +116,13 @@ Status run_inferline_attribution(ExperimentRun& run) {
   add_tuners(compared, LateQueries::kServed);
   FOLIOT_RETURN_IF_ERROR(add_rivals(compared, LateQueries::kServed));
   const double ratio = compared.value("baseline plan", "dollars") / compared.value("plan alone", "dollars");
-  run.find({"cost of the baseline's plan over InferLine's", "more than 3x", "the same", fmt::format("{:.1f}x", ratio)});
+  run.find({"cost of the baseline's plan over InferLine's", "more than 3x", "the same", fmt::format("{:.1f}x", ratio),
+            ratio > 3});
+  const auto keeps = [&](const char* system) { return compared.value(system, "attainment") >= kTuneGoal.attainment; };
   run.find({"plan alone; with the baseline's tuner; with InferLine's", "only the last keeps the SLO", "the same",
             fmt::format("{}; {}; {}", compared.text("plan alone"), compared.text("plan, rate tuner"),
-                        compared.text("tuner"))});
+                        compared.text("tuner")),
+            keeps("tuner") && !keeps("plan alone") && !keeps("plan, rate tuner")});
   return Status();
 }
 

@@ -83,15 +83,18 @@ void find(ExperimentRun& run, const StarvedCell& cell, const ClairvoyantBound& b
   };
   const double foliot = capacity(cell.row(), "foliot");
   const double clockwork = capacity(cell.row(), "clockwork");
+  const bool has_goal = cell.models == "drawn" && cell.pages <= 250;
+  const bool met = foliot >= 1.3 * clockwork && (cell.slo_ms < 50 || percent("foliot") >= 93);
   const char* const goal = cell.slo_ms >= 50 ? "93 % or more; 1.3 x clockwork's rate" : "1.3 x clockwork's rate";
   run.find(
       {.what = fmt::format("attainment; rate with 99 %: {}, {} pages, SLO {} ms", cell.models, cell.pages, cell.slo_ms),
-       .goal = cell.models == "drawn" && cell.pages <= 250 ? goal : "-",
+       .goal = has_goal ? goal : "-",
        .here =
            fmt::format("foliot {:.1f} %, clockwork {:.1f} %, clairvoyant bound {:.1f} %; foliot {:.0f} r/s, clockwork "
                        "{:.0f} r/s{}",
                        percent("foliot"), percent("clockwork"), bound.attainment() * 100, foliot, clockwork,
-                       clockwork > 0 ? fmt::format(", x {:.2f}", foliot / clockwork) : "")});
+                       clockwork > 0 ? fmt::format(", x {:.2f}", foliot / clockwork) : ""),
+       .met = has_goal ? verdict(met, {foliot, clockwork}) : std::nullopt});
 }
 
 std::vector<StarvedCell> starved_cells(const ExperimentRun& run) {

@@ -118,7 +118,8 @@ void find(ExperimentRun& run, const OverlapSetting& setting, const OverlapResult
                                                 : "+38.4 to +63.4 %")
                      : (pairs ? "-38.8 to -71.0 %" : "-85.3 to -93.4 %"),
        .goal = peak ? "+29.8 %" : "-51 %",
-       .here = fmt::format("{}; against the best {:+.1f} %", here, 100 * (own / best - 1))});
+       .here = fmt::format("{}; against the best {:+.1f} %", here, 100 * (own / best - 1)),
+       .met = peak ? own >= 1.298 * best : own <= 0.49 * best});
 }
 
 // All policies on all deployments of a setting.

@@ -66,15 +66,16 @@ Status run_overlap_cluster(ExperimentRun& run) {
     if (!of_load.contains("overlap") || !of_load.contains("clockwork")) continue;
     const auto& own = of_load.at("overlap");
     const auto& other = of_load.at("clockwork");
+    const double gain = static_cast<double>(own.in_time) / static_cast<double>(other.in_time) - 1;
     const auto ms = [](double share) { return share * kClusterQos.to_milliseconds(); };
     run.find({.what = fmt::format("16 GPUs, load {:.0f} % of one query at a time: answers in time of overlap against "
                                   "clockwork; mean and p99 latency of both",
                                   100 * load),
               .paper = "+17.8 %",
               .goal = ">= +17.8 %",
-              .here = fmt::format("{:+.1f} %; {:.0f} and {:.0f} ms, {:.0f} and {:.0f} ms",
-                                  100 * (static_cast<double>(own.in_time) / static_cast<double>(other.in_time) - 1),
-                                  ms(own.mean), ms(own.p99), ms(other.mean), ms(other.p99))});
+              .here = fmt::format("{:+.1f} %; {:.0f} and {:.0f} ms, {:.0f} and {:.0f} ms", 100 * gain, ms(own.mean),
+                                  ms(own.p99), ms(other.mean), ms(other.p99)),
+              .met = gain >= 0.178});
   }
   return Status();
 }
