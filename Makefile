@@ -237,6 +237,11 @@ node-tests: build python ## The node tests of ONNX (part of `make test`, too); w
 fuzz-models: build python ## Random models beside onnxruntime for FUZZ_SECONDS=60, under a fresh seed (part of `make test`, too)
 	@$(PYTHON) tests/fuzz_models/fuzz_models.py --runner build/release/bin/node_test_runner --seconds $(or $(FUZZ_SECONDS),60) --keep
 
+.PHONY: fuzz-exports
+fuzz-exports: build python ## Random networks of torch, scikit-learn, XGBoost, LightGBM and CatBoost, as they export them, for FUZZ_SECONDS=600 (6 GiB)
+	@tools/python-environment exports
+	@$(PYTHON) tests/fuzz_exports/fuzz_exports.py --runner build/release/bin/node_test_runner --seconds $(or $(FUZZ_SECONDS),600) $(FLAGS)
+
 ##@ Longer
 
 .PHONY: fuzz

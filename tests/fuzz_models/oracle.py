@@ -27,6 +27,10 @@ EXACT = JUMPS - {"Resize", "GridSample"} | {"Relu", "Neg", "Abs", "Clip", "Max",
 # What these make of NaN and infinity is open (docs/OPERATORS.md), and onnxruntime's own kernels differ.
 OPEN = {"TopK", "ArgMax", "ArgMin", "Hardmax", "MaxPool", "GlobalMaxPool", "Resize", "GridSample", "ReduceMax",
         "ReduceMin", "Pow", "LRN", "Conv", "ConvTranspose"}  # fmt: skip
+# Which of two zeros is the larger one is open, too.
+CHOICES = {"Max", "Min", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Clip", "Relu", "TopK"}
+# Where what is summed up may cancel, before a function that is steep there.
+STEEP = {"ReduceLogSum"}
 PRECISION = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-4}
 
 
@@ -109,14 +113,15 @@ def sensitivity(model, inputs, expected):
     exact, so that ties are judged."""
     slack = [np.zeros(e.shape) for e in expected]
     inexact = [node.op_type for node in model.graph.node if node.op_type not in EXACT]
-    if not inexact or (len(inexact) == 1 and model.graph.node[-1].op_type not in JUMPS):
+    if not inexact or (len(inexact) == 1 and model.graph.node[-1].op_type not in JUMPS and inexact[0] not in STEEP):
         return slack
     state = np.random.default_rng(1)
 
     def moved(array):
         if array.dtype.kind != "f":
             return array
-        return (array * (1 + state.choice([-3e-7, 3e-7, 1e-6, -1e-6], array.shape))).astype(array.dtype)
+        rounding = 2000 if array.dtype == np.float16 else 1
+        return (array * (1 + rounding * state.choice([-3e-7, 3e-7, 1e-6, -1e-6], array.shape))).astype(array.dtype)
 
     for _ in range(4):
         copy = onnx.ModelProto()
@@ -167,12 +172,105 @@ def evaluated(model, inputs):
 
 
 def is_open(model, inputs):
-    """Whether a number that is none meets an operator for which that is open."""
+    """Whether a number that is none meets an operator for which that is open, or -0 a root."""
     values = {**inputs, **evaluated(model, inputs)}
+    bases = [values[n.input[0]] for n in model.graph.node if n.op_type == "Pow" and n.input[0] in values]
+    if any(((base == 0) & np.signbit(base)).any() for base in bases if base.dtype.kind == "f"):
+        return True
     return any(
         name in values and values[name].dtype.kind == "f" and not np.isfinite(values[name].astype(np.float64)).all()
         for node in model.graph.node if node.op_type in OPEN for name in node.input
     )  # fmt: skip
+
+
+def of_outputs(model, names):
+    """What is needed of a model for some of its outputs."""
+    kept, needed = [], set(names)
+    for node in reversed(model.graph.node):
+        if needed & set(node.output):
+            kept.insert(0, node)
+            needed |= set(node.input)
+    part = onnx.ModelProto()
+    part.CopyFrom(model)
+    for field, values in (("node", kept), ("output", [o for o in model.graph.output if o.name in names]),
+                          ("input", [i for i in model.graph.input if i.name in needed])):  # fmt: skip
+        del getattr(part.graph, field)[:]
+        getattr(part.graph, field).extend(values)
+    return part
+
+
+def in_float64(model, inputs):
+    """By onnx's reference, with float64 in place of float32."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    single, double = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
+    for initializer in wide.graph.initializer:
+        if initializer.data_type == single:
+            array = onnx.numpy_helper.to_array(initializer).astype(np.float64)
+            initializer.CopyFrom(onnx.numpy_helper.from_array(array, initializer.name))
+    for value in [*wide.graph.input, *wide.graph.output, *wide.graph.value_info]:
+        if value.type.tensor_type.elem_type == single:
+            value.type.tensor_type.elem_type = double
+    for node in wide.graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "to" and attribute.i == single:
+                attribute.i = double
+    given = {n: a.astype(np.float64) if a.dtype == np.float32 else a for n, a in inputs.items()}
+    return by_reference(wide, given)
+
+
+def rounds_no_worse(got, expected, exact):
+    """Whether `got` is as near to what is right as onnxruntime's result, but for a factor."""
+    for ours, theirs, right in zip(got, expected, exact):
+        if ours.dtype.kind != "f" or ours.shape != right.shape:
+            if not np.array_equal(ours, theirs):
+                return False
+            continue
+        with np.errstate(all="ignore"):
+            far = np.abs(ours.astype(np.float64) - right)
+            allowed = 4 * np.abs(theirs.astype(np.float64) - right) + 1e-6 * np.abs(right) + 1e-9
+            same = (ours == right) | (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+        if not (same | (far <= allowed)).all():
+            return False
+    return True
+
+
+def is_open_zero(model, inputs, expected):
+    """Whether the sign of a zero that an operator chooses matters."""
+    if not any(node.op_type in CHOICES for node in model.graph.node):
+        return False
+    turned = {n: np.where(a == 0, -a, a) if a.dtype.kind == "f" else a for n, a in inputs.items()}
+    return any(not np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(by_onnxruntime(model, turned), expected))
+
+
+def is_coarse(model):
+    """Whether something steep may follow what is documented to be rounded (docs/OPERATORS.md): float16, between whose
+    operators nothing is rounded, or Softplus behind a convolution."""
+    kinds = {node.op_type for node in model.graph.node}
+    if "Softplus" in kinds and kinds & {"Conv", "ConvTranspose"}:
+        return True
+    half = any(v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16 for v in model.graph.input)
+    return half and bool(kinds & JUMPS) and bool(kinds - EXACT)
+
+
+def is_as_right(model, inputs, got, expected, slack):
+    """Whether onnx's reference decides for Foliot: for each output that onnxruntime makes otherwise."""
+    for i, output in enumerate(model.graph.output):
+        if compare([got[i]], [expected[i]], [slack[i]]) is None:
+            continue
+        part = of_outputs(model, [output.name])
+        if any(a.s == b"align_corners" for node in part.graph.node if node.op_type == "Resize" for a in node.attribute):
+            return False  # where onnxruntime and torch decide
+        given = {value.name: inputs[value.name] for value in part.graph.input}
+        try:
+            if compare([got[i]], by_reference(part, given), [slack[i]]) is None:
+                continue
+            if rounds_no_worse([got[i]], [expected[i]], in_float64(part, given)):
+                continue
+        except Refused:
+            pass
+        return False
+    return True
 
 
 def judge(foliot, model, inputs, rows):
@@ -184,8 +282,8 @@ def judge(foliot, model, inputs, rows):
         a.i for node in model.graph.node for a in node.attribute if a.name == "to"
     }:  # which is not rounded to between operators
         slack = [s + 1e-2 * (1 + np.abs(np.nan_to_num(e.astype(np.float64), posinf=0, neginf=0))) for s, e in zip(slack, expected)]
-    if any(node.op_type == "Softplus" for node in model.graph.node):  # oneDNN's, of numbers far below zero
-        slack = [s + 2e-6 for s in slack]
+    if any(node.op_type == "Gelu" for node in model.graph.node):  # oneDNN's, of numbers far below zero
+        slack = [s + 1e-6 for s in slack]
     if any(node.op_type == "Resize" for node in model.graph.node):  # between pixels of fixed points
         integers = any(v.type.tensor_type.elem_type == onnx.TensorProto.UINT8 for v in model.graph.input)
         slack = [s + integers for s in slack]
@@ -202,11 +300,8 @@ def judge(foliot, model, inputs, rows):
             found.what += " alone"
     if found is None:
         return None
-    try:
-        got = foliot.run(model, whole[0], 1 if found.what.endswith("alone") else rows)
-        reference = by_reference(model, whole[0])
-        if compare(got, reference, whole[2]) is None:
-            return None
-    except Refused:
-        pass
-    return None if is_open(model, whole[0]) else found
+    got = foliot.run(model, whole[0], 1 if found.what.endswith("alone") else rows)
+    same_shapes = [a.shape for a in got] == [a.shape for a in whole[1]]
+    if same_shapes and is_as_right(model, *whole[:1], got, *whole[1:]):
+        return None
+    return None if is_open(model, whole[0]) or is_open_zero(model, *whole[:2]) or is_coarse(model) else found

@@ -58,13 +58,16 @@ by more than rounding, onnx's reference decides. What is open, and what is done 
 | integers beyond their range | wrap around |
 | Pow of an integer base and a fractional exponent | in float64, the fraction cut |
 | Resize before opset 11, nearest | the next pixel where the image becomes smaller, else the one before |
+| Resize with `align_corners` to a length that was cut to a whole number | corners are those of whole pixels, as in onnxruntime and torch; onnx's reference takes the length before it was cut |
+| Resize to the same length with another scale than 1 | between pixels, as onnx's reference; onnxruntime copies |
 | Resize of integers, linear | in float32, the fraction cut |
 | Clip whose bounds cross | the upper one |
 | equal elements in TopK | the first one comes first |
 | NaN in TopK | the largest |
 | NaN in MaxPool | NaN, or the greatest of the others, by the order in a window |
 | NaN or infinity beside a position of Resize or GridSample | counts where its weight is not zero |
-| Softplus of numbers far below zero | within 1e-6, not relative to the result |
+| the sign of a zero that Max, Min, a pool or a reduction chooses between 0 and -0 | either |
+| Gelu of numbers far below zero, and Softplus of them where a convolution is followed by it | within 1e-6, not relative to the result |
 | Pow of -infinity, and of -0 to -0.5 | by roots and reciprocals where the exponent is 0.5, 1.5, -0.5 or -1 |
 | products with weights of int4 by DequantizeLinear with blocks | in float32; onnxruntime 1.31.1 rounds their inputs to int8 from the level of optimisation "extended" on, which changes results by up to 1 % of the largest |
 | quantised convolutions and products between QuantizeLinear and DequantizeLinear | the zero point is added before rounding: a tie may give the next code |
@@ -93,7 +96,11 @@ these operators' own, and values that ask for more, are refused by node and attr
 `transBatchA` and `transBatchB`, a `past` that shares its buffer, outputs for training. The level `all` writes layouts of
 one processor (`com.microsoft.nchwc`), which are refused.
 
-## Exports of torch
+## Exports of frameworks
+
+`make fuzz-exports` writes random small networks in torch, scikit-learn, XGBoost, LightGBM and CatBoost with random options,
+exports them by their own tools, and compares each row with onnxruntime's answer and the framework's, alone and in batches
+beside rows with huge, tiny and constant numbers, NaN and infinities.
 
 `make test-torch-exports` exports 31 networks of torchvision, timm and transformers, with random weights and
 a dynamic batch dimension, by both of torch's exporters, lets `foliot init` write their settings, and compares answers
@@ -116,7 +123,8 @@ XGBoost and LightGBM, exports them with default options and compares all answers
 - Names of classes are served as their positions ([SERVING](SERVING.md#classifiers)). Other strings are refused.
 - A value that a OneHotEncoder does not know becomes zeros, also where `zeros` asks for an error.
 - A TreeEnsembleClassifier of two classes that both have weights gives the class of the higher score; onnxruntime gives
-  1 or 0 by the sign of the second score. PROBIT is refused for two classes of which one has weights, and for a
+  1 or 0 by the sign of the second score, and with two `base_values` computes the second score from the first. onnxmltools
+  1.16 writes such files of XGBoost models with `num_parallel_tree`; they are not what XGBoost computes. PROBIT is refused for two classes of which one has weights, and for a
   LinearClassifier with a single score.
 
 ## Refused on purpose

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/compiler/operators/composer.h"
 #include "engine/compiler/operators/onnx_operator.h"
@@ -221,8 +222,78 @@ Result<ValueIndex> pool(NodeTranslation& node, ValueIndex x, bool average) {
   return node.builder().emit(average ? OperatorKind::kAveragePool : OperatorKind::kMaxPool, {x}, std::move(attributes));
 }
 
+// Of MaxPool's windows: what each reads of an image of `pixels` elements (`pixels`: padding), one after the other, and
+// the number that an element has in the output of indices.
+struct Taps {
+  std::vector<int64_t> pixels, numbers;
+};
+
+Taps taps_of(const Window& window, const Shape& from, const Shape& to, bool columns_first) {
+  const size_t rank = from.size();
+  const auto pixels = static_cast<int64_t>(element_count(from));
+  // In the other storage order the last two dimensions change places.
+  std::vector<int64_t> strides(rank, 1);
+  for (size_t d = rank; d-- > 1;) strides[d - 1] = strides[d] * from[d];
+  if (columns_first && rank >= 2) {
+    strides[rank - 2] = 1;
+    strides[rank - 1] = from[rank - 2];
+  }
+  Taps taps;
+  const auto windows = static_cast<int64_t>(element_count(to)),
+             size = static_cast<int64_t>(element_count(window.kernel));
+  for (int64_t i = 0; i < windows * size; ++i) {
+    int64_t rest_of_window = i / size, rest_of_tap = i % size, pixel = 0, number = 0, stride = 1;
+    bool inside = true;
+    for (size_t d = rank; d-- > 0;) {
+      const int64_t at = rest_of_window % to[d] * window.strides[d] +
+                         rest_of_tap % window.kernel[d] * window.dilations[d] - window.begins[d];
+      inside = inside && at >= 0 && at < from[d];
+      pixel += at * stride;
+      number += at * strides[d];
+      stride *= from[d];
+      rest_of_window /= to[d];
+      rest_of_tap /= window.kernel[d];
+    }
+    taps.pixels.push_back(inside ? pixel : pixels);
+    taps.numbers.push_back(inside ? number : 0);
+  }
+  return taps;
+}
+
+// MaxPool's second output: for each window the number of its first largest element among all of x.
+Status pool_indices(NodeTranslation& node, ValueIndex pooled) {
+  constexpr double kReadMax = 1 << 24;
+  const Shape shape = node.shape(0);
+  FOLIOT_ASSIGN_OR_RETURN(const Window window, read_window(node, shape, {}));
+  if (!is_floating(node.value(0).type)) return Status::unimplemented("the indices of MaxPool are supported for floats");
+  Composer c(node.builder());
+  const Shape result = c.shape(pooled), from(shape.begin() + 2, shape.end()), to(result.begin() + 2, result.end());
+  const auto pixels = static_cast<int64_t>(element_count(from)), windows = static_cast<int64_t>(element_count(to)),
+             size = static_cast<int64_t>(element_count(window.kernel));
+  if (const double read = static_cast<double>(element_count(result)) * static_cast<double>(size); read > kReadMax) {
+    return Status::unimplemented(
+        fmt::format("with indices its windows have {} elements in all, the limit is {}", read, kReadMax));
+  }
+  const Taps taps = taps_of(window, from, to, node.integer("storage_order", 0) != 0);
+  const ValueIndex planes = c.reshape(node.input(0), {shape[0], shape[1], pixels});
+  const ValueIndex padding =
+      c.expand(c.like(planes, -std::numeric_limits<double>::infinity()), {shape[0], shape[1], 1});
+  const ValueIndex read = c.gather(c.concat({planes, padding}, 2), c.integers(taps.pixels, {windows * size}), 2);
+  const ValueIndex best = c.arg_max(c.reshape(read, {shape[0], shape[1], windows, size}), 3);
+  const ValueIndex numbers =
+      c.expand(c.integers(taps.numbers, {1, 1, windows, size}), {shape[0], shape[1], windows, size});
+  std::vector<int64_t> firsts;
+  for (int64_t plane = 0; plane < shape[0] * shape[1]; ++plane) firsts.push_back(plane * pixels);
+  const ValueIndex index = c.add(c.gather_elements(numbers, best, 3), c.integers(firsts, {shape[0], shape[1], 1, 1}));
+  return c.finish(node, c.reshape(index, result), 1);
+}
+
 Status pool(NodeTranslation& node) {
-  if (node.wants_output(1)) return Status::unimplemented("the indices output of MaxPool is not supported");
+  if (node.wants_output(1)) {
+    FOLIOT_ASSIGN_OR_RETURN(const ValueIndex pooled, pool(node, node.input(0), false));
+    FOLIOT_RETURN_IF_ERROR(pool_indices(node, pooled));
+    return node.finish(pooled);
+  }
   return node.finish(pool(node, node.input(0), node.type() == "AveragePool"));
 }
 

@@ -28,11 +28,12 @@ const OnnxOperator* find_onnx_operator(std::string_view name, std::string_view d
                    name);
   }
   if (!domain.empty()) return nullptr;
-  return find_in({elementwise_operators(), convolution_operators(), matrix_operators(), normalization_operators(),
-                  reduction_operators(), shape_operators(), movement_operators(), resize_operators(),
-                  indexing_operators(), loss_operators(), quantization_operators(), attention_operators(),
-                  recurrent_operators(), signal_operators(), sampling_operators(), einsum_operators()},
-                 name);
+  return find_in(
+      {elementwise_operators(), convolution_operators(), matrix_operators(), normalization_operators(),
+       reduction_operators(), shape_operators(), movement_operators(), resize_operators(), indexing_operators(),
+       loss_operators(), quantization_operators(), attention_operators(), recurrent_operators(), signal_operators(),
+       sampling_operators(), einsum_operators(), ngram_operators()},
+      name);
 }
 
 std::string_view refusal_of_onnx_operator(std::string_view name, std::string_view domain) {

@@ -42,6 +42,7 @@ std::span<const OnnxOperator> recurrent_operators();
 std::span<const OnnxOperator> signal_operators();
 std::span<const OnnxOperator> sampling_operators();
 std::span<const OnnxOperator> einsum_operators();
+std::span<const OnnxOperator> ngram_operators();
 
 // Of the domain ai.onnx.ml.
 std::span<const OnnxOperator> tree_ensemble_operators();

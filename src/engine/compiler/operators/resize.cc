@@ -130,7 +130,7 @@ double source_position(const Rule& rule, const ResizedDimension& d, int64_t posi
   // In float32, in which others divide: one rounding decides between two pixels.
   const auto divided = [&](double dividend) { return static_cast<float>(dividend) / static_cast<float>(d.scale); };
   const double ends = static_cast<double>(d.from - 1);
-  const double resized = static_cast<double>(d.from) * d.scale;  // before it was cut to a whole number
+  const double resized = static_cast<double>(d.from) * d.scale;  // which may be no whole number
   if (rule.coordinates == "asymmetric") return divided(x);
   if (rule.coordinates == "align_corners") return resized == 1 ? 0 : x * ends / (resized - 1);
   if (rule.coordinates == "pytorch_half_pixel" && d.to == 1) return 0;
@@ -344,6 +344,10 @@ Status resize(NodeTranslation& node) {
   FOLIOT_ASSIGN_OR_RETURN(Shape target, read_target(node, operands, &scales));
   const Shape shape = node.shape(0);
   if (has_elements(node, operands.sizes)) FOLIOT_RETURN_IF_ERROR(keep_aspect_ratio(node, shape, &target, &scales));
+  // Corners are those of whole pixels, for onnxruntime, torch and ONNX's text; its node tests take the length before
+  // it was cut to a whole number.
+  for (size_t i = 0; i < shape.size() && rule.coordinates == "align_corners"; ++i)
+    scales[i] = static_cast<double>(target[i]) / static_cast<double>(std::max<int64_t>(shape[i], 1));
   const bool whole = std::ranges::all_of(scales, [](double scale) { return scale == 1; });
   if (target == shape && whole && rule.coordinates != "tf_crop_and_resize") {
     node.set_output(0, node.input(0));

@@ -193,7 +193,10 @@ class CumulativeKernel : public Kernel {
         to_(view.output_index()),
         exclusive_(view.attributes().integer("exclusive") != 0),
         reverse_(view.attributes().integer("reverse") != 0),
-        neutral_(view.attributes().function() == Function::kProd ? 1 : 0),
+        // The sum of -0 alone is -0.
+        neutral_(static_cast<T>(view.attributes().function() == Function::kProd ? 1.0
+                                : exclusive_                                    ? 0.0
+                                                                                : -0.0)),
         combine_(combine),
         lines_(view.output().shape, view.attributes().integer("axis")) {}
 

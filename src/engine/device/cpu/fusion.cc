@@ -11,10 +11,10 @@ bool convolves(OperatorKind kind) {
 std::optional<Fusion> plan_fusion(const Node& node, const GraphLowering& lowering, const Shape& result, Fusion fusion) {
   const ValueIndex output = node.outputs[0];
   const Shape& shape = lowering.shape(output);
-  // The others get an operator of their own; PreparedProgram notices what these lose.
-  const bool may_lose_nan = convolves(node.kind) || lowering.computes_narrow(node);
+  // The others get an operator of their own; PreparedProgram notices which NaN these lose.
+  const bool may_lose = convolves(node.kind) || lowering.computes_narrow(node);
   for (const PostOperation& operation : node.post_operations) {
-    if (!may_lose_nan && loses_nan(operation.function)) return std::nullopt;
+    if (!may_lose && (loses_nan(operation.function) || loses_small_results(operation.function))) return std::nullopt;
     PostOperand operand;
     if (operation.kind == PostOperation::Kind::kBinary) {
       const ValueIndex value = node.inputs.at(operation.input);

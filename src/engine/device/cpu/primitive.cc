@@ -128,6 +128,8 @@ bool loses_nan(Function function) {
   }
 }
 
+bool loses_small_results(Function function) { return function == Function::kSoftplus; }
+
 bool append_activation(Function function, double alpha, double beta, dnnl::post_ops& operations) {
   if (function == Function::kHardSigmoid) {
     return append_eltwise(dnnl::algorithm::eltwise_linear, static_cast<float>(alpha), static_cast<float>(beta),

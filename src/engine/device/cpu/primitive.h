@@ -47,6 +47,9 @@ struct PostOperand {
 // if the first one is none.
 bool loses_nan(Function function);
 
+// Whether oneDNN's kernel is right to 1e-6, however small the result is.
+bool loses_small_results(Function function);
+
 // Translates activations; false if oneDNN has no such function.
 bool append_activation(Function function, double alpha, double beta, dnnl::post_ops& operations);
 std::optional<dnnl::algorithm> binary_algorithm(Function function);

@@ -204,7 +204,8 @@ Status no_function(const Attributes& attributes, DataType type) {
 Result<bool> lower_unary(const Node& node, GraphLowering& lowering) {
   const ValueIndex source = node.inputs[0], destination = node.outputs[0];
   const DataType type = lowering.value(source).type;
-  const bool own = type == DataType::kFloat32 && loses_nan(node.attributes.function());
+  const Function function = node.attributes.function();
+  const bool own = type == DataType::kFloat32 && (loses_nan(function) || loses_small_results(function));
   const bool primitive = !own && (type == DataType::kFloat32 || type == DataType::kBfloat16) &&
                          make_descriptor(node.attributes, lowering.layout(source), lowering.engine()).has_value();
   if (!primitive && lowering.computes_narrow(node)) return false;

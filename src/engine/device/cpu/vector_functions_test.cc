@@ -25,14 +25,17 @@ double distance(float value, double expected) {
   return std::abs(value - expected) / unit;
 }
 
-const std::vector<Case> kCases{{Function::kErf, std::erf, -4, 4},     {Function::kExp, std::exp, -50, 50},
-                               {Function::kLog, std::log, 1e-3, 50},  {Function::kSin, std::sin, -50, 50},
-                               {Function::kCos, std::cos, -50, 50},   {Function::kTan, std::tan, -1.5, 1.5},
-                               {Function::kAsin, std::asin, -1, 1},   {Function::kAcos, std::acos, -1, 1},
-                               {Function::kAtan, std::atan, -9, 9},   {Function::kSinh, std::sinh, -9, 9},
-                               {Function::kCosh, std::cosh, -9, 9},   {Function::kAsinh, std::asinh, -9, 9},
-                               {Function::kAcosh, std::acosh, 1, 9},  {Function::kAtanh, std::atanh, -.9, .9},
-                               {Function::kFloor, std::floor, -9, 9}, {Function::kCeil, std::ceil, -9, 9}};
+double softplus(double x) { return std::log1p(std::exp(x)); }
+
+const std::vector<Case> kCases{{Function::kErf, std::erf, -4, 4},       {Function::kExp, std::exp, -50, 50},
+                               {Function::kLog, std::log, 1e-3, 50},    {Function::kSin, std::sin, -50, 50},
+                               {Function::kCos, std::cos, -50, 50},     {Function::kTan, std::tan, -1.5, 1.5},
+                               {Function::kAsin, std::asin, -1, 1},     {Function::kAcos, std::acos, -1, 1},
+                               {Function::kAtan, std::atan, -9, 9},     {Function::kSinh, std::sinh, -9, 9},
+                               {Function::kCosh, std::cosh, -9, 9},     {Function::kAsinh, std::asinh, -9, 9},
+                               {Function::kAcosh, std::acosh, 1, 9},    {Function::kAtanh, std::atanh, -.9, .9},
+                               {Function::kFloor, std::floor, -9, 9},   {Function::kCeil, std::ceil, -9, 9},
+                               {Function::kSoftplus, softplus, -80, 40}};
 
 std::vector<float> values_between(double low, double high, size_t count) {
   std::vector<float> values(count);
