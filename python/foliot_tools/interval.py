@@ -7,6 +7,7 @@ import statistics
 # Quantiles of 97.5 % of Student's t, by the number of values.
 STUDENT_T = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+BRACKETS = re.compile(r" ?\[[^]]*\]")
 
 
 class Interval(float):
@@ -57,7 +58,10 @@ def merged_rows(tables, identity):
 
 
 def merged_text(texts):
-    """The text of several seeds with its numbers as intervals; where they differ in words, all of them."""
+    """The text of several seeds with its numbers as intervals; where they differ in words, all of them. What stands in
+    brackets is left out where it differs."""
+    if len({tuple(BRACKETS.findall(text)) for text in texts}) > 1:
+        texts = [BRACKETS.sub("", text) for text in texts]
     if len({NUMBER.sub("", text) for text in texts}) > 1:
         return "; ".join(f"seed {seed}: {text}" for seed, text in enumerate(texts, 1))
     numbers = iter(zip(*(NUMBER.findall(text) for text in texts)))

@@ -131,11 +131,11 @@ Status run_bounds(ExperimentRun& run) {
             .met = above == 0});
   run.find({.what = "foliot below the bound: SLO of 75 ms and more",
             .goal = "at most 2 points",
-            .here = fmt::format("at most {:.2f} points ({})", loose.below, loose.cell),
+            .here = fmt::format("at most {:.2f} points [{}]", loose.below, loose.cell),
             .met = loose.below <= 2});
   run.find({.what = "foliot below the bound: SLO of 30 ms, mixed SLOs, bursts",
             .goal = "at most 5 points",
-            .here = fmt::format("at most {:.2f} points ({})", tight.below, tight.cell),
+            .here = fmt::format("at most {:.2f} points [{}]", tight.below, tight.cell),
             .met = tight.below <= 5});
   return Status();
 }
