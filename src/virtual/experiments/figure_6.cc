@@ -109,8 +109,8 @@ void find_figures(ExperimentRun& run, const Figure6Sizes& sizes, const Simulatio
                                 static_cast<double>(last.groups.front().good) / report.interval.to_seconds(),
                                 static_cast<double>(last.groups.front().offered) / report.interval.to_seconds()),
             .met = report.policy != "foliot" ? std::nullopt
-                                               : std::optional(report.all.latency.max() <= kFigure6Slo &&
-                                                               last.groups.front().good >= last.groups.front().offered)});
+                                             : std::optional(report.all.latency.max() <= kFigure6Slo &&
+                                                             last.groups.front().good >= last.groups.front().offered)});
 }
 
 }  // namespace
