@@ -37,26 +37,13 @@ from onnx import TensorProto, helper
 sys.path.insert(0, str(ROOT / "tests/figures"))
 sys.path.insert(0, str(ROOT / "tests"))
 from figure import machine, say  # noqa: E402
-from test_deadlines import BAD, GOOD, LONG, await_served, write_doubling, write_hanging, write_long  # noqa: E402
+from test_deadlines import BAD, GOOD, LONG, PIPELINE, await_served, write_doubling, write_hanging, write_long  # noqa: E402
 
 DOCUMENT = ROOT / "docs/RESULTS.md"
 RATE = 10  # calls a second
 DEADLINES = (0.05, 0.7)  # seconds; drawn between
 LATE_P999_MAX, LATE_MAX = 0.005, 0.020  # seconds
 MEMORY = {"page_size": "256KiB", "page_cache": "256MiB"}
-PIPELINE = """
-[[stage]]
-name = "first"
-model = "double"
-inputs = { x = "x" }
-[[stage]]
-name = "second"
-model = "hanging"
-inputs = { x = "first.y" }
-[[output]]
-name = "y"
-from = "second.y"
-"""
 
 
 async def call(address, model, values, due, deadline):

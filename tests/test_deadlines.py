@@ -34,6 +34,19 @@ def predict(batch):
 """
 LONG = 1024
 GOOD, BAD = [0, 1, 2, 3], [0, 1, 2, 9]
+PIPELINE = """
+[[stage]]
+name = "first"
+model = "double"
+inputs = { x = "x" }
+[[stage]]
+name = "second"
+model = "hanging"
+inputs = { x = "first.y" }
+[[output]]
+name = "y"
+from = "second.y"
+"""
 
 
 def write_hanging(folder):
@@ -136,19 +149,7 @@ def test_an_application_of_three_of_which_one_hangs(repository, serve):
 
 def test_a_pipeline_of_which_a_stage_hangs(repository, serve):
     (repository / "line").mkdir()
-    (repository / "line/pipeline.toml").write_text("""
-[[stage]]
-name = "first"
-model = "double"
-inputs = { x = "x" }
-[[stage]]
-name = "second"
-model = "hanging"
-inputs = { x = "first.y" }
-[[output]]
-name = "y"
-from = "second.y"
-""")
+    (repository / "line/pipeline.toml").write_text(PIPELINE)
     server = serve(repository, **OPTIONS)
     for seconds in DEADLINES:
         await_served(server, "line")
