@@ -11,7 +11,7 @@ namespace foliot {
 
 class Complaints {
  public:
-  // Whether the text is to be logged: it was not since the last forget(), as far as kKept go back.
+  // Returns whether the text is to be logged: it was not since the last forget(), as far as kKept go back.
   bool is_new(const std::string& text) {
     if (said_.size() >= kKept) said_.clear();
     return said_.insert(text).second;

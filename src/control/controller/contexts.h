@@ -39,7 +39,7 @@ class Contexts {
   void sent(const Action& infer);
   // An INFER is over, whose EXEC began then and took so long. Returns whether its batch goes on.
   bool over(const Action& infer, bool done, TimePoint start, Duration exec);
-  // Of the batch that was last in the context: when its first EXEC began, and how long they took together.
+  // These are of the batch that was last in the context: when its first EXEC began, and how long all of them took.
   TimePoint started(ContextIndex context) const { return contexts_[context].started; }
   Duration took(ContextIndex context) const { return contexts_[context].took; }
   // REQUIRES: an unfinished() batch.

@@ -98,7 +98,7 @@ class History {
     recorder_.on_device({.device = DeviceId(0), .joined = true, .kind = kind}, at(now));
   }
   void served(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kNone); }
-  // Of a batch that ran in two parts.
+  // The request is answered by a batch that ran in two parts.
   void served_in_parts(uint64_t id, uint64_t first, uint64_t last, int64_t finished) {
     Completion completion = completion_of(id, finished);
     completion.batch_size = done_.at(last).first.batch_size;

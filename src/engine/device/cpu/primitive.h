@@ -47,7 +47,7 @@ struct PostOperand {
 // if the first one is none.
 bool loses_nan(Function function);
 
-// Whether oneDNN's kernel is off by more than a part in a million where the result is small.
+// Returns whether oneDNN's kernel is off by more than a part in a million where the result is small.
 bool loses_small_results(Function function);
 
 // Translates activations; false if oneDNN has no such function.
