@@ -20,6 +20,12 @@ def pytest_sessionstart(session):
         raise pytest.UsageError(f"There is no {foliot_binary()}: run make build, or set FOLIOT")
 
 
+def pytest_handlecrashitem(crashitem):
+    """A process of tests that ends takes with it what it was to run; pytest-xdist 3.8 then waits for ever (--dist
+    loadfile), so the run ends here."""
+    pytest.exit(f"the process that ran {crashitem} ended", returncode=3)
+
+
 @contextlib.contextmanager
 def serving(repository, console, **options):
     """A server that must live until it is stopped, at the latest when the block

@@ -36,6 +36,16 @@ def test_what_once_disagreed(runner, capsys, monkeypatch, instruction_set):
     assert not fuzz_models.run(runner, 0).failures, capsys.readouterr().out
 
 
+def test_what_ends_onnxruntime_is_refused_and_the_next_model_is_computed():
+    model, inputs, _ = generator.make_case("7 3")
+    expected = oracle.by_onnxruntime(model, inputs)
+    oracle.ONNXRUNTIME.process.kill()
+    with pytest.raises(oracle.Refused, match="exit code -9"):
+        oracle.by_onnxruntime(model, inputs)
+    again = oracle.by_onnxruntime(model, inputs)
+    assert [a.tobytes() for a in again] == [e.tobytes() for e in expected]
+
+
 def test_a_case_depends_on_its_seed_alone():
     model, inputs, rows = generator.make_case("7 3")
     again, same_inputs, same_rows = generator.make_case("7 3")

@@ -72,6 +72,13 @@ def test_what_is_no_failed_test(project):
     assert code == 5 and "run again" not in output, output
 
 
+def test_a_test_that_ends_its_process_ends_the_run(project):
+    (project / "tests/conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    (project / "tests/test_bad.py").write_text("import os\ndef test_bad(): os._exit(1)\n")
+    code, output = run(project, "pytest", "tests", "--junitxml=report.xml")
+    assert code == 3 and "test_bad.py::test_bad ended" in output and "run again" not in output, output
+
+
 def test_ctest(project):
     assert run(project, *ctest_of(project, "/bin/true", "/bin/true"))[0] == 0
     code, output = run(project, *ctest_of(project, "/bin/true", unsteady(project)))

@@ -1,20 +1,20 @@
 """What a model gives by onnxruntime, by onnx's reference and by Foliot's runner, and whether they agree."""
 
 import dataclasses
-import os
 import pathlib
 import sys
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-
 import numpy as np
 import onnx
-import onnxruntime
 from onnx.reference import ReferenceEvaluator
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "node_tests"))
 
 import node_tests
+
+import onnxruntime_process
+
+ONNXRUNTIME = onnxruntime_process.OnnxruntimeProcess()
 
 # Operators whose result is exact: where a model has only these, and at most one other, nothing is forgiven
 # beyond the rounding of that one.
@@ -45,14 +45,9 @@ class Disagreement:
 
 
 def by_onnxruntime(model, inputs):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-        return session.run(None, inputs)
-    except Exception as error:  # onnxruntime raises types of its own
+        return ONNXRUNTIME.run(model, inputs)
+    except onnxruntime_process.Refused as error:
         raise Refused(f"onnxruntime: {error}") from error
 
 
