@@ -230,8 +230,7 @@ uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const 
   if (flags.contexts) return *flags.contexts;
   uint32_t lanes = 1;
   for (const DevicePlace& place : places) lanes = std::max(lanes, place.lanes);
-  // An unfinished batch beside other EXECs, where no other lane serves them meanwhile.
-  if (scheduler == "foliot") return lanes == 1 ? 2 : 1;
+  if (scheduler == "foliot") return 2;  // an unfinished batch beside other EXECs
   if (scheduler != "overlap") return 1;
   return lanes == 1 ? 1 : std::min(2 * lanes, kOverlapContextsMax);
 }

@@ -1,5 +1,7 @@
 #include "control/controller/contexts.h"
 
+#include <algorithm>
+
 #include "foundation/base/check.h"
 
 namespace foliot {
@@ -24,6 +26,7 @@ bool Contexts::over(const Action& infer, bool done, TimePoint start, Duration ex
   --own.outstanding;
   if (infer.range.begins()) own.started = start;
   own.took = infer.range.begins() ? exec : own.took + exec;
+  own.lanes = infer.range.begins() ? infer.lanes.count : std::min(own.lanes, infer.lanes.count);
   if (infer.range.whole()) return false;
   own.held = done && !infer.range.ends();
   return own.held;

@@ -42,6 +42,8 @@ class Contexts {
   // These are of the batch that was last in the context: when its first EXEC began, and how long all of them took.
   TimePoint started(ContextIndex context) const { return contexts_[context].started; }
   Duration took(ContextIndex context) const { return contexts_[context].took; }
+  // The fewest lanes that one of them took.
+  uint32_t lanes(ContextIndex context) const { return contexts_[context].lanes; }
   // REQUIRES: an unfinished() batch.
   void abandon(ContextIndex context);
 
@@ -51,6 +53,7 @@ class Contexts {
     uint32_t outstanding = 0;  // INFERs
     TimePoint started;
     Duration took;
+    uint32_t lanes = 0;
     Action last;  // held: of the batch
   };
   std::vector<Context> contexts_;

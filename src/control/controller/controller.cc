@@ -688,7 +688,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   if (failed && action.type == ActionType::kInfer) exec_failed(action, now);
   if (action.type != ActionType::kUnload) unload_set_aside(action.device, action.model);
   if (action.type == ActionType::kInfer && !unfinished) {
-    const bool in_parts = action.in_group && !action.range.begins() && cluster_.device(action.device).lane_count() == 1;
+    const bool in_parts = action.in_group && !action.range.begins() && parts_were_alone(action);
     infer_over(action, in_parts && outcome.done() ? of_all_parts(action, outcome) : outcome, now);
   }
   if (failed && action.type == ActionType::kLoad) load_failed(action, now);
@@ -759,6 +759,11 @@ Duration Controller::measure_output(const Action& action, const Outcome& outcome
   return device.output_reserve(action.model) > Duration() ? whole : Duration();
 }
 
+bool Controller::parts_were_alone(const Action& last) const {
+  const DeviceModel& device = cluster_.device(last.device);
+  return device.contexts().lanes(last.context) == device.lane_count();
+}
+
 // What its rows are answered with says of the EXEC when its first part began, and how long all took together.
 Outcome Controller::of_all_parts(const Action& action, Outcome outcome) const {
   const Contexts& contexts = cluster_.device(action.device).contexts();
@@ -784,8 +789,7 @@ void Controller::record_exec(const Action& action, const Outcome& outcome) {
   Duration took = outcome.duration;
   if (action.in_group) {
     if (failure_detector_) failure_detector_->on_exec(action.device, action.expected, outcome.duration, outcome.end);
-    // On one lane parts of a batch run alone: together they are an EXEC of it.
-    if (!action.range.ends() || lane_count > 1) return;
+    if (!action.range.ends() || !parts_were_alone(action)) return;
     took = cluster_.device(action.device).contexts().took(action.context);
   }
   const uint32_t size = cluster_.batch_index(action.device, action.model, action.batch_size);

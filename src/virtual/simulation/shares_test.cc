@@ -24,6 +24,7 @@ namespace {
 struct Mix {
   uint64_t seed = 1;
   uint32_t devices = 1;
+  uint32_t lanes = 1;  // of each
   ProfileTable profiles = ProfileTable::v100();
   Workload workload;
   struct Model {
@@ -57,6 +58,7 @@ SimulationReport run(const Mix& mix, const std::string& policy) {
                           .make_policy = find_policy(policy)->make,
                           .controller = {},
                           .devices = mix.devices,
+                          .lanes = {.count = mix.lanes, .parallel_share = 0.9},
                           .contexts = 2,
                           .seed = mix.seed,
                           .duration = Duration::seconds(40),
@@ -101,6 +103,13 @@ Mix draw(uint64_t seed) {
     const auto operators = static_cast<uint32_t>(log_uniform(random, 1, 200));
     mix.add({Duration::from_milliseconds(exec_ms), Duration::from_milliseconds(slo_ms), rate}, rows_cost, operators);
   }
+  return mix;
+}
+
+// The same on devices of one to four lanes.
+Mix draw_with_lanes(uint64_t seed) {
+  Mix mix = draw(seed);
+  mix.lanes = 1 + static_cast<uint32_t>(Random(seed + 1).uniform() * 4);
   return mix;
 }
 
@@ -177,10 +186,11 @@ TEST(SharesTest, InAnyMixModelsWithinTheirShareAreServedAndAllTogetherAsByAnyOth
   uint32_t starved = 0;
   const uint64_t first = fresh_seed();
   for (uint64_t seed = first; seed < first + kMixes; ++seed) {
-    const Mix mix = draw(seed);
+    const Mix mix = draw_with_lanes(seed);
     const SimulationReport report = run(mix, "foliot");
     sum += report.all.attainment();
-    std::printf("seed %lu: %u devices, %.2f %% of all;", seed, mix.devices, 100 * report.all.attainment());
+    std::printf("seed %lu: %u devices of %u lanes, %.2f %% of all;", seed, mix.devices, mix.lanes,
+                100 * report.all.attainment());
     for (size_t i = 0; i < rivals.size(); ++i) {
       const double attainment = run(mix, rivals[i]).all.attainment();
       sums[i] += attainment;

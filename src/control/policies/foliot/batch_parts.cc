@@ -19,7 +19,7 @@ constexpr ContextIndex kContext = 1;
 
 bool BatchParts::may_divide(DeviceId device) const {
   const DeviceModel& own = cluster_.device(device);
-  return own.lane_count() == 1 && own.contexts().count() > kContext;
+  return own.contexts().count() > kContext;
 }
 
 Duration BatchParts::longest_part(const ExecShape& shape) const {

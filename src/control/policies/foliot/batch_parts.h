@@ -3,8 +3,8 @@
 // section 4.3.2, does by leaving models out of offline work above a share of busy time, operator ranges do without a
 // threshold), and batches with a deadline that would make requests of other models late.
 //
-// A device divides them that has a context for the unfinished batch beside that of other EXECs, and one lane: of
-// several lanes another one is free sooner. It has at most one such batch. An offline one is finished as soon as it has
+// A device divides them that has a context for the unfinished batch beside that of other EXECs. Of several lanes each
+// part takes all. It has at most one such batch. An offline one is finished as soon as it has
 // not gone on for a second, since it holds memory and keeps its model loaded; another one ends by its deadline.
 #ifndef FOLIOT_CONTROL_POLICIES_FOLIOT_BATCH_PARTS_H_
 #define FOLIOT_CONTROL_POLICIES_FOLIOT_BATCH_PARTS_H_

@@ -1,6 +1,7 @@
 #include "control/policies/foliot/batch_selection.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <span>
 #include <tuple>
@@ -57,11 +58,11 @@ bool sooner(const Batch& a, const Batch& b) {
 
 }  // namespace
 
-std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start,
+std::optional<Batch> BatchSelection::choose(DeviceId device, LaneInterval lanes, TimePoint now, TimePoint start,
                                             Duration best_effort_max) {
   lane_count_ = board_.cluster().device(device).lane_count();
-  width_ = width;
-  width_index_ = width_index(width, lane_count_);
+  lanes_ = lanes;
+  width_index_ = width_index(lanes.count, lane_count_);
   batches_.clear();
   held_until_ = TimePoint::infinite_future();
   const Duration margin = board_.cluster().margin(device);
@@ -179,7 +180,7 @@ void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first,
   const Duration exec = queue.execs[batch_index];
   batches_.push_back(
       {.latest = queue.requests[first].deadline - exec - queue.margin,
-       .cost = exec * width_ / lane_count_ / std::max<int64_t>(queue.state.holders.size(), 1),
+       .cost = exec * lanes_.count / lane_count_ / std::max<int64_t>(queue.state.holders.size(), 1),
        .density = queue.state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
        .keeps_share = board_.keeps_share(queue.model),
        .model = queue.model,
@@ -299,9 +300,14 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
     const TimePoint latest = batch.latest - (wanted - batch.cost) - board_.lookahead(device);
     if (delayed(device, {batch.model, batch.bucket}, batch.first, rows, now, start, latest)) return true;
   }
-  const double lost = blocking_.lost(device, start + exec - now, state.slo / kTighter, now);
+  const double lost = this->lost(device, batch.model, lanes_, start + exec, now);
   if (lost < kLostMin * batch.rows) return false;
-  if (board_.modest(batch.model) && lost_in_parts(device, batch, now, start) < lost * kWorthDividing) {
+  if (board_.divides(device)) {
+    if (take_fewer_lanes(device, batch, now, start, lost * kWorthDividing)) return false;
+    if (wait_for_lane(device, batch, now, start)) return true;
+  }
+  if (lanes_.count == lane_count_ && board_.modest(batch.model) &&
+      lost_in_parts(device, batch, now, start) < lost * kWorthDividing) {
     const BatchParts::Unfinished* const other = parts_.unfinished(device);
     batch.in_parts = other == nullptr;
     if (batch.in_parts) return false;
@@ -327,6 +333,43 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   const Duration chosen = this->exec(device, batch.model, batch.bucket, batch.batch_index);
   batch.cost = chosen / std::max<int64_t>(state.holders.size(), 1);
   return false;
+}
+
+double BatchSelection::lost(DeviceId device, ModelId model, LaneInterval taken, TimePoint end, TimePoint now) {
+  const TimePoint until = std::min(end, first_free(device, taken, now));
+  return blocking_.lost(device, std::max(until - now, Duration()), board_.model(model).slo / kTighter, now);
+}
+
+TimePoint BatchSelection::first_free(DeviceId device, LaneInterval but, TimePoint now) const {
+  const DeviceModel& facts = board_.cluster().device(device);
+  TimePoint first = TimePoint::infinite_future();
+  for (uint32_t lane = 0; lane < lane_count_; ++lane) {
+    if (!but.contains(lane)) first = std::min(first, facts.exec_available(now, {lane, 1}));
+  }
+  return first;
+}
+
+bool BatchSelection::take_fewer_lanes(DeviceId device, Batch& batch, TimePoint now, TimePoint start, double lost_max) {
+  for (uint32_t width = std::bit_floor(lanes_.count) / (std::has_single_bit(lanes_.count) ? 2 : 1); width > 0;
+       width /= 2) {
+    const ExecShape shape{device, batch.model, batch.bucket, batch.batch_index, width_index(width, lane_count_)};
+    const Duration exec = board_.cluster().durations().exec(shape);
+    const TimePoint latest = latest_start(device, batch, exec);
+    if (latest < start) return false;
+    const LaneInterval taken{lanes_.first, width};
+    if (lost(device, batch.model, taken, start + exec, now) >= lost_max) continue;
+    batch.lanes_max = width;
+    batch.latest = latest;
+    return true;
+  }
+  return false;
+}
+
+bool BatchSelection::wait_for_lane(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) {
+  const TimePoint other = first_free(device, lanes_, now);
+  if (other <= start || other > batch.latest) return false;
+  held_until_ = std::min(held_until_, std::max(other - board_.lookahead(device), now + kOverdueLook));
+  return true;
 }
 
 double BatchSelection::lost_in_parts(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) {
@@ -363,7 +406,7 @@ bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t
   // While the device computes, rows may join at no cost. Clients that its outcome answers may ask again, so that is
   // awaited; the outcome of an offline batch, which may be unfinished for long, is not.
   const DeviceModel& facts = board_.cluster().device(device);
-  const bool answers = wait.computes_on(device) && facts.infers_outstanding(model) > 0 && facts.lane_count() == 1;
+  const bool answers = wait.computes_on(device) && facts.infers_outstanding(model) > 0 && !board_.divides(device);
   const TimePoint commit =
       answers && wait.waits() ? std::max(start, now + kOverdueLook) : start - board_.cluster().lookahead(device);
   const TimePoint until = std::max(wait.look(rows, now).value_or(now), commit);
@@ -373,10 +416,9 @@ bool BatchSelection::delayed(DeviceId device, QueueKey key, size_t first, size_t
   return true;
 }
 
-TimePoint BatchSelection::latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const {
+TimePoint BatchSelection::latest_start(DeviceId device, const Batch& batch, Duration exec) const {
   const RequestQueue& queue = board_.model(batch.model).queues[batch.bucket.value()];
-  return queue[batch.first].deadline - exec(device, batch.model, batch.bucket, batch_index) -
-         board_.cluster().margin(device);
+  return queue[batch.first].deadline - exec - board_.cluster().margin(device);
 }
 
 // The price of a row rises from nothing to its weight while it waits. So a batch runs early

@@ -46,11 +46,11 @@ class BatchSelection {
  public:
   BatchSelection(const Board& board, const BatchParts& parts) : board_(board), parts_(parts), blocking_(board) {}
 
-  // What to start on the device at `start`, on as many lanes, as decided at `now`; nullopt if
-  // nothing can be met.
+  // What to start on these lanes of the device at `start`, or on fewer (Batch::lanes_max), as decided at `now`; nullopt
+  // if nothing can be met.
   // `best_effort_max`: the longest EXEC of several rows without a deadline that may
   // be in the way of requests that are yet to come; one row may always.
-  std::optional<Batch> choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start,
+  std::optional<Batch> choose(DeviceId device, LaneInterval lanes, TimePoint now, TimePoint start,
                               Duration best_effort_max);
   // Of the last choice, after its batch was sent: the batch of another queue that could be run behind it, on the same
   // lanes.
@@ -117,6 +117,15 @@ class BatchSelection {
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is
   // better.
   bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
+  // How many requests of other models are late if the batch takes these lanes until `end`: those that cannot wait until
+  // some lane of the device is free.
+  double lost(DeviceId device, ModelId model, LaneInterval taken, TimePoint end, TimePoint now);
+  // When the first lane is free, but for these; infinite if there is no other.
+  TimePoint first_free(DeviceId device, LaneInterval but, TimePoint now) const;
+  // Whether the batch leaves lanes to them: it takes fewer of those that are chosen for, as many as it is in time on.
+  bool take_fewer_lanes(DeviceId device, Batch& batch, TimePoint now, TimePoint start, double lost_max);
+  // Whether it waits until another lane is free, and still is in time.
+  bool wait_for_lane(DeviceId device, const Batch& batch, TimePoint now, TimePoint start);
   // How many of other models it would make late in parts, at most; infinite if it cannot be divided.
   double lost_in_parts(DeviceId device, const Batch& batch, TimePoint now, TimePoint start);
   // How long more rows are waited for, in mean gaps between arrivals, and how many there were
@@ -139,7 +148,10 @@ class BatchSelection {
   // fewer.
   bool fewest_late(DeviceId device, const Batch& batch, TimePoint now, TimePoint start, Choice& choice);
   // When the batch has to start in this size.
-  TimePoint latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const;
+  TimePoint latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const {
+    return latest_start(device, batch, exec(device, batch.model, batch.bucket, batch_index));
+  }
+  TimePoint latest_start(DeviceId device, const Batch& batch, Duration exec) const;
   // False if it has waited for as long as it should.
   bool wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start, TimePoint until);
   // The densest batch of requests without a deadline; of several rows only if it
@@ -151,8 +163,8 @@ class BatchSelection {
 
   const Board& board_;
   const BatchParts& parts_;
-  // Of what is chosen for: how many lanes it takes, of how many.
-  uint32_t width_ = 1;
+  // What is chosen for, of so many lanes.
+  LaneInterval lanes_{0, 1};
   uint32_t width_index_ = 0;
   uint32_t lane_count_ = 1;
   BlockingCost blocking_;

@@ -367,11 +367,18 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
   return total;
 }
 
+void Board::set_divides(DeviceId device, bool divides) {
+  if (divides == this->divides(device)) return;
+  if (divides) divided_.insert(device.value());
+  if (!divides) divided_.erase(device.value());
+  loaded(device).for_each([&](uint32_t model) { work_changed(ModelId(model)); });
+}
+
 Duration Board::work_of_rows(DeviceId device, ModelId id, BucketId bucket, uint32_t rows) const {
-  const bool lanes = cluster_.device(device).lane_count() > 1;
+  const bool divided = divides(device);
   const std::span<const Duration> execs = cluster_.durations().execs(device, id, bucket, 0);
   return exec_of_rows(cluster_.batch_sizes(device, id), rows, [&](size_t i) {
-    return lanes ? least_share(device, id, bucket, static_cast<uint32_t>(i)) : execs[i];
+    return divided ? least_share(device, id, bucket, static_cast<uint32_t>(i)) : execs[i];
   });
 }
 

@@ -72,6 +72,9 @@ class Board {
   // Models whose requests may be late for an EXEC that they find running.
   const BitSet& tight() const { return tight_; }
   bool best_effort_waits() const { return best_effort_ > 0; }
+  // Whether EXECs may take fewer lanes of the device than all (lane_division.h); false at first.
+  bool divides(DeviceId device) const { return divided_.contains(device.value()); }
+  void set_divides(DeviceId device, bool divides);
   const BitSet& loaded(DeviceId device) const {
     static const BitSet none;
     return device.value() < loaded_.size() ? loaded_[device.value()] : none;
@@ -278,6 +281,7 @@ class Board {
   BitSet waiting_;
   BitSet absent_;
   BitSet tight_;
+  BitSet divided_;                       // devices
   std::vector<Duration> longest_execs_;  // by kind of device: of any model
   uint64_t changes_ = 0;
   uint64_t arrivals_ = 0;     // counted by note_demand()

@@ -141,6 +141,8 @@ TEST_F(BoardTest, WhatWaitsOnLanesIsTheLeastPartOfTheDevice) {
   EXPECT_EQ(backlog(0), ms(5)) << "in proportion";
   dispatcher_.set_exec(model, ms(6), 2, width_index(1, 2));
   board_.exec_over(DeviceId(0), model, 1);
+  EXPECT_EQ(backlog(0), ms(5)) << "each takes both";
+  board_.set_divides(DeviceId(0), true);
   EXPECT_EQ(backlog(0), ms(3));
 }
 

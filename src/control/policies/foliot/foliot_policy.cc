@@ -27,6 +27,7 @@ FoliotPolicy::FoliotPolicy(const Cluster& cluster, const FoliotOptions& options)
       admission_(board_),
       parts_(cluster),
       selection_(board_, parts_),
+      division_(board_),
       best_effort_room_(board_),
       pool_(board_, options.consolidate),
       loads_(board_, pool_),
@@ -274,11 +275,13 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   if (share_is_due(device, Duration(), now)) return parts_.may_resume(device) && resume(device, now, dispatcher);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
   const bool some_missed = admission_.overloaded(device, now);
-  LaneChoice lanes(board_, device, now, some_missed);
+  const bool divides = division_.divides(device, now);
+  LaneChoice lanes(board_, device, now, divides, some_missed);
+  board_.set_divides(device, divides);
   selection_.set_crowded(admission_.crowded(device, now));
   std::optional<Batch> batch;
   do {
-    batch = selection_.choose(device, lanes.lanes().count, now, lanes.start(), best_effort_max);
+    batch = selection_.choose(device, lanes.lanes(), now, lanes.start(), best_effort_max);
   } while (!batch && selection_.held_until().is_infinite() && lanes.widen());
   if (!batch) look_again(device, selection_.held_until());
   if (parts_.unfinished(device) != nullptr && (!batch || goes_after_unfinished(device, *batch, now))) {
@@ -286,7 +289,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   }
   if (!batch) return false;
   // Where nothing that has a deadline is expected, nothing has to wait.
-  if (batch->head.offline && best_effort_max < Duration::max()) {
+  if (!divides && batch->head.offline && best_effort_max < Duration::max()) {
     if (const std::optional<Batch> smaller = parts_.divide(device, *batch)) {
       batch = smaller;
       batch->in_parts = true;
@@ -295,7 +298,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   if (!send(device, *batch, lanes.fewest_for(*batch), now, dispatcher)) return false;
   // Where looks come later than an EXEC takes, one batch a look does not keep devices busy.
   const bool late = now - since > cluster_.durations().exec({device, batch->model, batch->bucket, batch->batch_index});
-  if (late && facts.lane_count() == 1 && facts.infers_outstanding() < cluster_.infers_outstanding_max) {
+  if (late && !divides && facts.infers_outstanding() < cluster_.infers_outstanding_max) {
     const std::optional<Batch> next = selection_.next_after(*batch, device, lanes.start());
     if (next) send(device, *next, lanes.lanes(), now, dispatcher);
   }
@@ -307,7 +310,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
 bool FoliotPolicy::share_is_due(DeviceId device, Duration after, TimePoint now) const {
   const BatchParts::Unfinished* const own = parts_.unfinished(device);
   if (own == nullptr || own->offline()) return false;
-  const TimePoint start = cluster_.device(device).lane_available(now) + after;
+  const TimePoint start = cluster_.device(device).exec_available(now) + after;
   return start + parts_.left(device).scaled(1 / kShareOfUnfinished) >= own->end_by;
 }
 
@@ -319,7 +322,7 @@ bool FoliotPolicy::goes_after_unfinished(DeviceId device, const Batch& batch, Ti
 
 void FoliotPolicy::give_up_late(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   if (!parts_.may_resume(device) || parts_.unfinished(device)->offline()) return;
-  const TimePoint end = cluster_.device(device).lane_available(now) + parts_.left(device);
+  const TimePoint end = cluster_.device(device).exec_available(now) + parts_.left(device);
   if (end > parts_.unfinished(device)->end_by + cluster_.margin(device)) parts_.abandon(device, end, dispatcher);
 }
 

@@ -27,6 +27,7 @@
 #include "control/policies/foliot/best_effort_room.h"
 #include "control/policies/foliot/board.h"
 #include "control/policies/foliot/lane_choice.h"
+#include "control/policies/foliot/lane_division.h"
 #include "control/policies/foliot/load_planner.h"
 #include "control/policies/foliot/pool.h"
 #include "foundation/base/bit_set.h"
@@ -121,6 +122,7 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   Admission admission_;
   BatchParts parts_;
   BatchSelection selection_;
+  LaneDivision division_;
   BestEffortRoom best_effort_room_;
   Pool pool_;
   LoadPlanner loads_;

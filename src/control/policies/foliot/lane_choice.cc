@@ -23,11 +23,11 @@ constexpr uint32_t kLaidOutMax = 16;
 
 }  // namespace
 
-LaneChoice::LaneChoice(const Board& board, DeviceId device, TimePoint now, bool overloaded)
+LaneChoice::LaneChoice(const Board& board, DeviceId device, TimePoint now, bool divides, bool overloaded)
     : board_(board), device_(board.cluster().device(device)), now_(now) {
   const uint32_t count = device_.lane_count();
-  find(1);
-  if (count == 1) return;
+  find(divides ? 1 : count);
+  if (count == lanes_.count) return;
   const Waiting waiting = look();
   const uint32_t best = best_width(waiting);
   find(overloaded ? best : std::max(best, waiting.width));
@@ -147,9 +147,9 @@ LaneInterval LaneChoice::fewest_for(const Batch& batch) const {
   const auto exec = [&](uint32_t width) {
     return durations.exec({device_.id(), batch.model, batch.bucket, batch.batch_index, width_index(width, count)});
   };
-  uint32_t width = lanes_.count;
+  uint32_t width = std::min(lanes_.count, batch.lanes_max);
   const Duration bearable = exec(width).scaled(1 + kGainLeast);
-  for (uint32_t narrower = 1; narrower < lanes_.count; narrower *= 2) {
+  for (uint32_t narrower = 1; narrower < width; narrower *= 2) {
     if (exec(narrower) > bearable) continue;
     width = narrower;
     break;

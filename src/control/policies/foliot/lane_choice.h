@@ -32,8 +32,8 @@ namespace foliot::foliot_policy {
 
 class LaneChoice {
  public:
-  // `overloaded`: some requests are not met anyway.
-  LaneChoice(const Board& board, DeviceId device, TimePoint now, bool overloaded);
+  // `divides`: an EXEC may take fewer lanes than all (lane_division.h). `overloaded`: some requests are not met anyway.
+  LaneChoice(const Board& board, DeviceId device, TimePoint now, bool divides, bool overloaded);
 
   // The first to try.
   LaneInterval lanes() const { return lanes_; }
@@ -42,7 +42,7 @@ class LaneChoice {
   // Goes on to the next wider interval; false if there is none.
   bool widen();
   // The lanes for a batch that can be met on lanes(): fewer of them, where that takes hardly
-  // longer.
+  // longer, or where it is to leave some to others.
   LaneInterval fewest_for(const Batch& batch) const;
 
  private:

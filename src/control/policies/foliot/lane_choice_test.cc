@@ -61,8 +61,8 @@ TEST_F(LaneChoiceTest, WhereAsManyWaitAsThereAreLanesEachTakesOne) {
 // One row takes 2 ms on all lanes, and is expected to take 8 on one.
 TEST_F(LaneChoiceTest, WhatWouldBeLateOnOneLaneTakesMore) {
   for (int i = 1; i < 5; ++i) stage_.request(models_[i], 0, 100);
-  stage_.request(models_[0], 0, 4.5);
-  const auto sent = stage_.plan(0);
+  stage_.request(models_[0], 0, 9.5);
+  const auto sent = stage_.plan(5);
   const auto urgent = std::ranges::find(sent, models_[0], &Action::model);
   ASSERT_NE(urgent, sent.end());
   EXPECT_GE(urgent->lanes.count, 2u);
@@ -73,8 +73,8 @@ TEST_F(LaneChoiceTest, UnderOverloadWhatWouldBeLateOnOneLaneTakesNoMore) {
   stage_.request(models_[1], 0, 10);
   EXPECT_TRUE(stage_.plan(20).empty());
   for (int i = 1; i < 5; ++i) stage_.request(models_[i], 20, 120);
-  stage_.request(models_[0], 20, 24.5);
-  const auto sent = stage_.plan(20);
+  stage_.request(models_[0], 20, 29.5);
+  const auto sent = stage_.plan(25);
   ASSERT_FALSE(sent.empty());
   for (const Action& action : sent) EXPECT_EQ(action.lanes.count, 1u);
 }
