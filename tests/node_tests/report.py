@@ -50,7 +50,7 @@ by more than rounding, onnx's reference decides. What is open, and what is done 
 | case | here |
 |---|---|
 | NaN in Max, Min, ReduceMax, ReduceMin, Clip, Relu, Sign | the result is NaN |
-| NaN or infinity in a row, where a convolution is followed by Relu, Clip, HardSigmoid, Exp, Max or Min | the kernels would make a number of NaN: the row is refused (`model_error`), its neighbours are not |
+| NaN or infinity in a row, or made of its numbers, before a convolution that is followed by Relu, Clip, HardSigmoid, Exp, Max or Min | the kernels would make a number of NaN: the row is refused (`model_error`); its neighbours are not, unless it is [not known](decisions/0253-rows-that-would-lose-nan-are-refused.md) whose NaN it is |
 | an index out of range in Gather, GatherElements, GatherND, ScatterElements, ScatterND | the row that brought it is refused (`model_error`), where its row is known; else it reads as zeros, and an update is left out |
 | QuantizeLinear of NaN | the least code |
 | Cast to an integer of what is beyond its range, or NaN | the nearest integer of the type; 0 |

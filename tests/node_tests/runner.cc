@@ -10,7 +10,7 @@
 //   error TAB message
 // The second compiles for several batch sizes and runs every plan on the first rows of
 // TRIAL_input_0.bin, ..., for TRIAL 0, 1, ... as far as there are files. The outputs go to
-// TRIAL_ROWS_output_0.bin, ... The answer:
+// TRIAL_ROWS_output_0.bin, ..., and the rows that an operator refused, if any, to TRIAL_ROWS_refused. The answer:
 //   ok TAB "batched" or "single" TAB rows of each plan TAB notes
 // ROWS is the batch size or, of a model that is not batched, the size of its first dimension.
 #include <fmt/format.h>
@@ -65,6 +65,14 @@ std::string write_outputs(const std::filesystem::path& folder, std::string_view 
   return summary;
 }
 
+// Of the last run, between spaces.
+std::string refused_rows(const ProgramRunner& runner) {
+  std::string rows;
+  for (uint32_t row = 0; row < kBatchSizeMax; ++row)
+    if (runner.failed_rows()[row]) rows += fmt::format("{}{}", rows.empty() ? "" : " ", row);
+  return rows;
+}
+
 Result<std::string> run(const std::filesystem::path& folder, uint32_t batch) {
   CompileOptions options;
   options.batch_sizes = {batch};
@@ -78,12 +86,7 @@ Result<std::string> run(const std::filesystem::path& folder, uint32_t batch) {
   std::vector<std::byte> input(plan.input_bytes), output(plan.output_bytes);
   FOLIOT_RETURN_IF_ERROR(read_inputs(folder, "", plan, input));
   FOLIOT_RETURN_IF_ERROR(runner->run(0, input, output).status());
-  if (runner->failed_rows().any()) {
-    std::string rows;
-    for (uint32_t row = 0; row < kBatchSizeMax; ++row)
-      if (runner->failed_rows()[row]) rows += fmt::format("{}{}", rows.empty() ? "" : " ", row);
-    return "refused\t" + rows;
-  }
+  if (runner->failed_rows().any()) return "refused\t" + refused_rows(*runner);
   return "ok" + write_outputs(folder, "", plan, output);
 }
 
@@ -117,6 +120,8 @@ Result<std::string> run_rows(const std::filesystem::path& folder) {
       FOLIOT_RETURN_IF_ERROR(read_inputs(folder, fmt::format("{}_", trial), plan, input));
       FOLIOT_RETURN_IF_ERROR(runner->run(i, input, output).status());
       write_outputs(folder, fmt::format("{}_{}_", trial, rows.back()), plan, output);
+      if (runner->failed_rows().any())
+        std::ofstream(folder / fmt::format("{}_{}_refused", trial, rows.back())) << refused_rows(*runner);
     }
   }
   return fmt::format("ok\t{}\t{}\t{}", program.batching ? "batched" : "single", fmt::join(rows, " "),

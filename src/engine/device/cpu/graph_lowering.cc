@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "engine/device/cpu/families.h"
+#include "engine/device/cpu/fusion.h"
 #include "engine/device/cpu/index_check.h"
 #include "engine/device/cpu/instruction_set.h"
+#include "engine/device/cpu/nan_watch.h"
 #include "engine/device/cpu/thread_limit.h"
 #include "foundation/base/check.h"
 
@@ -169,11 +171,21 @@ Result<bool> GraphLowering::lower_fused(const Node& node) {
     return Status::unimplemented("the CPU device has no such operator");
   const ThreadLimit limit(is_short(node.kind, shape(node.inputs.at(0)), has(node, 1) ? shape(node.inputs[1]) : Shape(),
                                    shape(node.outputs.at(0))));
-  FOLIOT_ASSIGN_OR_RETURN(const bool lowered, family->lower(node, *this));
+  FOLIOT_ASSIGN_OR_RETURN(const bool lowered, family->lower(with_rows(node), *this));
   if (!lowered) return false;
   for (ValueIndex input : node.inputs)
     if (input != kNoValue && tensor_[input] != kNoTensor) --storage_uses_[storage(tensor_[input])];
   return true;
+}
+
+Node GraphLowering::with_rows(const Node& node) const {
+  Node marked = node;
+  const bool divides = (convolves(node.kind) || computes_narrow(node)) && graph_.batch_size <= kBatchSizeMax &&
+                       std::ranges::all_of(node.inputs, [&](ValueIndex input) {
+                         return input == kNoValue || values_[input].is_constant() || row_order_.is_by_row(input);
+                       });
+  if (divides) marked.attributes.set(std::string(kNanRows), int64_t{graph_.batch_size});
+  return marked;
 }
 
 Status GraphLowering::lower_widened(const Node& node) {

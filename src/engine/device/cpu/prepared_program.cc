@@ -154,10 +154,12 @@ Status PreparedProgram::run(uint32_t position, LaneInterval lanes, OperatorRange
   std::byte* const base[] = {bases.weights, bases.workspace, bases.input, bases.output};
   for (size_t i = 0; i < prepared.locations.size(); ++i)
     interval.addresses[i] = base[static_cast<size_t>(prepared.locations[i].place)] + prepared.locations[i].offset;
-  const bool watches = prepared.watch.is_needed() && failed_rows != nullptr;
-  if (watches) prepared.watch.begin();
-  for (size_t i = range.first; i < last; ++i) FOLIOT_RETURN_IF_ERROR(interval.kernels[i]->run(interval.addresses));
-  if (watches) prepared.watch.end(bases.input, failed_rows);
+  for (size_t i = range.first; i < last; ++i) {
+    const bool watches = failed_rows != nullptr && prepared.watch.watches(i);
+    if (watches) NanWatch::begin();
+    FOLIOT_RETURN_IF_ERROR(interval.kernels[i]->run(interval.addresses));
+    if (watches) prepared.watch.end(i, interval.addresses, *failed_rows);
+  }
   for (const size_t i : interval.refusing) {
     if (failed_rows != nullptr && i >= range.first && i < last) *failed_rows |= *interval.kernels[i]->failed_rows();
   }

@@ -94,5 +94,45 @@ TEST(RefusedRows, BringNanToAConvolutionThatLosesIt) {
   }
 }
 
+// Relu after a convolution of the root of x, which is none below zero. `turned`: x has its batch in the second
+// dimension.
+Graph rooting(bool turned) {
+  CaseGraphBuilder builder(3);
+  Random random(4);
+  const Shape shape = {3, 16, 5, 5}, given = turned ? Shape{16, 3, 5, 5} : shape;
+  ValueIndex root = builder.node(OperatorKind::kUnary, {builder.input(given)}, given, {{"function", Function::kSqrt}});
+  if (turned)
+    root = builder.node(OperatorKind::kTranspose, {root}, shape, {{"permutation", std::vector<int64_t>{1, 0, 2, 3}}});
+  const ValueIndex w = builder.constant(random_array(DataType::kFloat32, {16, 16, 1, 1}, random));
+  builder.output(builder.node(OperatorKind::kConvolution, {root, w}, shape,
+                              {{"strides", std::vector<int64_t>{1, 1}},
+                               {"dilations", std::vector<int64_t>{1, 1}},
+                               {"pads", std::vector<int64_t>{0, 0, 0, 0}},
+                               {"groups", int64_t{1}}},
+                              DataType::kFloat32, {activation("relu")}));
+  return builder.graph();
+}
+
+Array positive(const Shape& shape) {
+  Random random(6);
+  return random_array(DataType::kFloat32, shape, random, {0, 1});
+}
+
+TEST(RefusedRows, MakeNanBeforeAConvolutionThatLosesIt) {
+  for (const uint32_t threads : {1U, 2U}) {
+    Array x = positive({3, 16, 5, 5});
+    EXPECT_EQ(refused_of(rooting(false), {x}, threads), RowSet()) << threads;
+    x.values[400 + 17] = -1;
+    EXPECT_EQ(refused_of(rooting(false), {x}, threads), RowSet(0b010)) << threads;
+  }
+}
+
+TEST(RefusedRows, AreAllWhereItIsNotKnownWhichOneMadeNan) {
+  Array x = positive({16, 3, 5, 5});
+  EXPECT_EQ(refused_of(rooting(true), {x}, 1), RowSet());
+  x.values[17] = -1;
+  EXPECT_EQ(refused_of(rooting(true), {x}, 1), RowSet(0b111));
+}
+
 }  // namespace
 }  // namespace foliot

@@ -37,7 +37,20 @@ bool RowOrder::keeps_rows(const Graph& graph, const Node& node) const {
     case OperatorKind::kCast:
     case OperatorKind::kReshape: return by_row_[x];
     case OperatorKind::kBinary:
-    case OperatorKind::kWhere: return all_lead();
+    case OperatorKind::kWhere:
+    case OperatorKind::kConvolution:
+    case OperatorKind::kConvolutionTranspose:
+    case OperatorKind::kMaxPool:
+    case OperatorKind::kAveragePool:
+    case OperatorKind::kLrn:
+    case OperatorKind::kAffine:
+    case OperatorKind::kResize:
+    case OperatorKind::kDepthToSpace: return all_lead();
+    // Of two matrices, the second's rows are no rows of the batch.
+    case OperatorKind::kMatMul: return all_lead() && (rank(y) > 2 || constant(node.inputs.at(1)));
+    case OperatorKind::kSoftmax:
+    case OperatorKind::kLayerNorm: return attributes.integer("axis") > 0 && all_lead();
+    case OperatorKind::kPad: return led && attributes.integers("pads")[0] == 0;
     case OperatorKind::kExpand: return led && rank(x) == rank(y);
     case OperatorKind::kSlice:
       return led && attributes.integers("starts")[0] == 0 && attributes.integers("steps")[0] == 1;
