@@ -102,7 +102,20 @@ void QuantizedChain::round(double scale, int64_t zero_point) {
   append(Function::kRound);
 }
 
+void QuantizedChain::round_before_shift(double scale, int64_t zero_point) {
+  express({.scale = scale, .offset = 0});
+  const auto shift = static_cast<double>(zero_point);
+  if (in_hand(low_) < 0.5 - shift) low_ = -kUnbounded;
+  if (in_hand(high_) > kCodeMax - 0.5 - shift) high_ = kUnbounded;
+  settle_bounds();
+  append(Function::kRound);
+  express(of_codes(scale, zero_point));
+}
+
 Node QuantizedChain::finish(double scale, int64_t zero_point) && {
+  // A tie is rounded to the even quotient; behind an odd zero point that is an odd code. Elementwise functions of codes
+  // meet ties often, sums of products hardly ever.
+  if (node_.kind == OperatorKind::kBinary && zero_point % 2 != 0) round_before_shift(scale, zero_point);
   express(of_codes(scale, zero_point));
   forget_bounds_of_codes();
   settle_bounds();

@@ -47,6 +47,8 @@ class QuantizedChain {
   // Puts down the bounds, but for those that a range of codes implies.
   void settle_bounds();
   void forget_bounds_of_codes();
+  // Makes quotients whole before the zero point is added.
+  void round_before_shift(double scale, int64_t zero_point);
   double in_hand(double real) const { return (real - meaning_.offset) / meaning_.scale; }
   void append(Function function, double alpha = 0, double beta = 0);
   void append_scalar(Function function, double scalar);
