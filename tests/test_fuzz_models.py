@@ -69,6 +69,23 @@ def test_comparison(got, expected, agrees):
     assert (found is None) == agrees
 
 
+@pytest.mark.parametrize("terms, steady", [([1.0, 2.0, 3.0], True), ([0.3, -0.1, -0.2], False)])
+def test_what_cancels_is_no_disagreement(terms, steady):
+    helper = onnx.helper
+    graph = helper.make_graph(
+        [helper.make_node("ReduceLogSum", ["x", "axes"], ["y"], keepdims=0)], "sum",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 3])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N"])],
+        [onnx.numpy_helper.from_array(np.array([1], np.int64), "axes")],
+    )  # fmt: skip
+    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 20)])
+    inputs = {"x": np.array([terms], np.float32)}
+    expected = oracle.by_onnxruntime(model, inputs)
+    for other in (np.nan, -np.inf, -16.0):
+        found = oracle.compare([np.array([other], np.float32)], expected, oracle.sensitivity(model, inputs, expected))
+        assert (found is None) != steady
+
+
 def test_a_planted_fault_is_found_and_shrunk(runner, monkeypatch):
     """The fuzzer notices a wrong operator: here an oracle whose Relu lets -1 through."""
     real = oracle.by_onnxruntime

@@ -77,14 +77,24 @@ def write_trials(state, folder, model, inputs, shared, count):
     return places
 
 
+def is_refused(folder, trial, size, row):
+    path = folder / f"{trial}_{size}_refused"
+    return path.exists() and str(row) in path.read_text().split()
+
+
 def differences(folder, i, kind, sizes, places):
-    """(number of answers that are equal in all bits, the relative differences of the others)"""
-    equal, others = 0, []
+    """(number of answers that are equal in all bits, the relative differences of the others, how many are refused in one
+    batch and not alone, or the other way round)"""
+    equal, others, refused = 0, [], 0
     for row, place in enumerate(places):
         alone = (folder / f"{2 * row}_1_output_{i}.bin").read_bytes()
         for trial, at in ((2 * row, 0), (2 * row + 1, place)):
             for size in sizes:
                 if size == 1 or at >= size:
+                    continue
+                states = {is_refused(folder, trial, size, at), is_refused(folder, 2 * row, 1, 0)}
+                if True in states:
+                    refused += len(states) - 1
                     continue
                 answer = (folder / f"{trial}_{size}_output_{i}.bin").read_bytes()[at * len(alone) :][: len(alone)]
                 if answer == alone:
@@ -95,7 +105,7 @@ def differences(folder, i, kind, sizes, places):
                     largest = np.abs(a[np.isfinite(a)]).max(initial=1e-30)
                     far = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
                 others.append(float(np.nan_to_num(far, nan=np.inf).max(initial=0) / largest))
-    return equal, others
+    return equal, others, refused
 
 
 def main():
@@ -107,7 +117,7 @@ def main():
     arguments = parser.parse_args()
     seed = fresh_seed() if arguments.seed is None else arguments.seed
     warnings.simplefilter("ignore")
-    process, batched, case, equal, others, worst = node_tests.RunnerProcess(arguments.runner), 0, 0, 0, 0, (0.0, "")
+    process, batched, case, equal, others, refused, worst = node_tests.RunnerProcess(arguments.runner), 0, 0, 0, 0, 0, (0.0, "")
     while batched < arguments.models:
         state = np.random.default_rng([seed, case, 1])
         model, inputs, shared = make_model(seed, case)
@@ -122,13 +132,13 @@ def main():
             batched += 1
             for i, value in enumerate(model.graph.output):
                 kind = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-                same, far = differences(folder, i, kind, [int(size) for size in rest[1].split()], places)
-                equal, others = equal + same, others + len(far)
+                same, far, turned_away = differences(folder, i, kind, [int(size) for size in rest[1].split()], places)
+                equal, others, refused = equal + same, others + len(far), refused + turned_away
                 if max(far, default=0) > worst[0]:
                     worst = max(far), f"case {case - 1}, output {i}: {[node.op_type for node in model.graph.node]}"
                     if worst[0] > DIFFERENCE_MAX:
                         print(f"{worst[0]:.1e}: {worst[1]}", flush=True)
-    print(f"seed {seed}: {batched} models of {case}, {arguments.rows} rows each: {equal} answers equal in all bits, {others} not, "
+    print(f"seed {seed}: {batched} models of {case}, {arguments.rows} rows each: {equal} answers equal in all bits, {others} not, {refused} refused in a batch but not alone, "
           f"the largest difference {worst[0]:.1e} of the largest value ({worst[1]})")  # fmt: skip
     return 1 if worst[0] > DIFFERENCE_MAX else 0
 
