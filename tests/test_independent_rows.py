@@ -10,9 +10,10 @@ import onnx
 import onnxruntime
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "node_tests"))
+sys.path[:0] = [str(pathlib.Path(__file__).parent / folder) for folder in ("node_tests", "fuzz_models")]
 
 import node_tests
+import oracle
 import row_models
 
 SEED = int(os.environ.get("FOLIOT_SEED", "1"))
@@ -35,9 +36,21 @@ def rows_of(case, values, rows):
     return {name: value if name in case.shared else value[rows] for name, value in values.items()}
 
 
+def largest_of(expected):
+    return max(0.1, np.abs(expected).max(initial=0))
+
+
 def differ(case, expected, computed):
-    largest = max(0.1, np.abs(expected).max(initial=0))
-    return not np.allclose(computed, expected, rtol=0, atol=case.share * largest, equal_nan=True)
+    return not np.allclose(computed, expected, rtol=0, atol=case.share * largest_of(expected), equal_nan=True)
+
+
+def steady(case, values, calls, expected, whole, i):
+    """The elements of output i, as a whole, that stay what they are when values between operators move by a rounding:
+    of two that are nearly equal, either may be the largest."""
+    parts = [oracle.sensitivity_inside(case.model, rows_of(case, values, rows), e, [np.zeros(a.shape) for a in e])[i]
+             for rows, e in zip(calls, expected)]  # fmt: skip
+    moved = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return moved <= 10 * case.share * largest_of(whole)
 
 
 def faults_of(process, case, folder):
@@ -63,6 +76,9 @@ def faults_of(process, case, folder):
                 whole = np.concatenate(parts) if batched else parts[0]
                 data = (folder / f"{trial}_{size}_output_{i}.bin").read_bytes()
                 computed = np.frombuffer(data, whole.dtype)
+                if computed.size == whole.size and differ(case, whole, computed.reshape(whole.shape)):
+                    kept = steady(case, values, calls, expected, whole, i)
+                    computed = np.where(kept, computed.reshape(whole.shape), whole)
                 if computed.size != whole.size or differ(case, whole, computed.reshape(whole.shape)):
                     faults.append(f"trial {trial}, {size} rows, output {i}")
     if not batched and set(sizes) != {1, 2, 4, 6}:
