@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/device/cpu/exponential_rows.h"
 #include "engine/device/cpu/instruction_set.h"
 
 namespace foliot {
@@ -21,9 +22,7 @@ using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 // Their names follow the vector function ABI of x86-64: AVX2, no mask, eight lanes.
 #define FOLIOT_LANES_OF(name) extern "C" FOLIOT_TARGET Lanes foliot_lanes_##name(Lanes) __asm__("_ZGVdN8v_" #name "f")
 FOLIOT_LANES_OF(erf);
-FOLIOT_LANES_OF(exp);
 FOLIOT_LANES_OF(log);
-FOLIOT_LANES_OF(log1p);
 FOLIOT_LANES_OF(sin);
 FOLIOT_LANES_OF(cos);
 FOLIOT_LANES_OF(tan);
@@ -40,14 +39,6 @@ extern "C" FOLIOT_TARGET Lanes foliot_lanes_pow(Lanes, Lanes) __asm__("_ZGVdN8vv
 
 FOLIOT_TARGET Lanes lanes_floor(Lanes x) { return _mm256_floor_ps(x); }
 FOLIOT_TARGET Lanes lanes_ceil(Lanes x) { return _mm256_ceil_ps(x); }
-
-// log(1 + e^x), as max(x, 0) + log(1 + e^-|x|), which overflows nowhere. The maximum gives its second operand where
-// that is NaN.
-FOLIOT_TARGET Lanes lanes_softplus(Lanes x) {
-  const Lanes negative = _mm256_or_ps(x, _mm256_set1_ps(-0.F));
-  const Lanes above = _mm256_max_ps(_mm256_setzero_ps(), x);
-  return above + foliot_lanes_log1p(foliot_lanes_exp(negative));
-}
 
 // The values that do not fill a vector by the same function as the others, so that they are
 // not rounded in another way.
@@ -136,9 +127,9 @@ VectorFunction find_vector_function(Function function) {
     case Function::kFloor: return apply<lanes_floor>;
     case Function::kCeil: return apply<lanes_ceil>;
     case Function::kErf: return apply<foliot_lanes_erf>;
-    case Function::kExp: return apply<foliot_lanes_exp>;
+    case Function::kExp: return find_exponential_rows(instruction_set()).exp;
     case Function::kLog: return apply<foliot_lanes_log>;
-    case Function::kSoftplus: return apply<lanes_softplus>;
+    case Function::kSoftplus: return find_exponential_rows(instruction_set()).softplus;
     case Function::kSin: return apply<foliot_lanes_sin>;
     case Function::kCos: return apply<foliot_lanes_cos>;
     case Function::kTan: return apply<foliot_lanes_tan>;

@@ -1,4 +1,4 @@
-// Functions of eight float32 values at a time: most are those of the C library's vector math
+// Functions of vectors of float32 values: most are those of the C library's vector math
 // (libmvec), which are within 4 units in the last place. A value's result does not depend on
 // where it stands.
 //

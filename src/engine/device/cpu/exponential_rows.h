@@ -1,0 +1,23 @@
+// The exponential function and Softplus of float32 values, for the widest vectors that the processor has and
+// ONEDNN_MAX_CPU_ISA allows. Both are within 4 units in the last place, and pass NaN on.
+//
+// Threading: thread-safe.
+#ifndef FOLIOT_ENGINE_DEVICE_CPU_EXPONENTIAL_ROWS_H_
+#define FOLIOT_ENGINE_DEVICE_CPU_EXPONENTIAL_ROWS_H_
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "engine/device/cpu/vector_functions.h"
+
+namespace foliot {
+
+struct ExponentialRows {
+  VectorFunction exp, softplus;
+};
+
+// Those of the best instruction set that `set` includes, which has AVX2; the processor has FMA.
+ExponentialRows find_exponential_rows(dnnl::cpu_isa set);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_ENGINE_DEVICE_CPU_EXPONENTIAL_ROWS_H_
