@@ -1,9 +1,9 @@
-// The exponential function and Softplus of float32 values, for the widest vectors that the processor has and
-// ONEDNN_MAX_CPU_ISA allows. Both are within 4 units in the last place, and pass NaN on.
+// Functions of float32 values for the widest vectors that the processor has and ONEDNN_MAX_CPU_ISA allows. They are
+// within 4 units in the last place, and pass NaN on.
 //
 // Threading: thread-safe.
-#ifndef FOLIOT_ENGINE_DEVICE_CPU_EXPONENTIAL_ROWS_H_
-#define FOLIOT_ENGINE_DEVICE_CPU_EXPONENTIAL_ROWS_H_
+#ifndef FOLIOT_ENGINE_DEVICE_CPU_ACTIVATION_ROWS_H_
+#define FOLIOT_ENGINE_DEVICE_CPU_ACTIVATION_ROWS_H_
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -11,13 +11,13 @@
 
 namespace foliot {
 
-struct ExponentialRows {
-  VectorFunction exp, softplus;
+struct ActivationRows {
+  VectorFunction relu, exp, softplus;
 };
 
 // Those of the best instruction set that `set` includes, which has AVX2; the processor has FMA.
-ExponentialRows find_exponential_rows(dnnl::cpu_isa set);
+ActivationRows find_activation_rows(dnnl::cpu_isa set);
 
 }  // namespace foliot
 
-#endif  // FOLIOT_ENGINE_DEVICE_CPU_EXPONENTIAL_ROWS_H_
+#endif  // FOLIOT_ENGINE_DEVICE_CPU_ACTIVATION_ROWS_H_

@@ -302,10 +302,17 @@ class BinaryKernel : public Kernel {
     const std::byte* b = addresses[b_];
     std::byte* to = addresses[to_];
     const auto& strides = loop_.inner_strides();
-    loop_.run([&](const auto& offsets, int64_t count) {
+    const auto apply = [&](const auto& offsets, int64_t count) {
       function_(a + offsets[0] * size_, strides[0], b + offsets[1] * size_, strides[1], to + offsets[2] * result_size_,
                 count);
-      if (bounds_) clip_values(*bounds_, reinterpret_cast<float*>(to) + offsets[2], count);
+    };
+    if (!bounds_) {
+      loop_.run(apply);
+      return Status();
+    }
+    loop_.run([&](const auto& offsets, int64_t count) {
+      apply(offsets, count);
+      clip_values(*bounds_, reinterpret_cast<float*>(to) + offsets[2], count);
     });
     return Status();
   }

@@ -102,7 +102,7 @@ class GraphLowering {
   // Lowers the first `fused` post-operations with the node, the others as nodes.
   Result<bool> lower_split(const Node& node, size_t fused);
   Result<bool> lower_fused(const Node& node);
-  // What may lose NaN is told how its operands divide into rows (nan_watch.h).
+  // Notes how the operands of what may lose NaN divide into rows (nan_watch.h).
   Node with_rows(const Node& node) const;
   // Whether oneDNN's kernels would give something else than the sum of the products.
   bool multiplies_inexactly(const Node& node) const;

@@ -149,17 +149,28 @@ class ProductKernel : public Kernel {
   using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
   void multiply(const ProductRows<T>& product) const {
-    if (b_column_ == 1) return multiply_(product);
-    for (int64_t row = 0; row < product.rows; ++row) {
-      for (int64_t column = 0; column < columns_; ++column) {
-        Sum sum = 0;
-        for (int64_t k = 0; k < depth_; ++k)
-          sum += static_cast<Sum>(product.a[row * a_row_ + k * a_step_]) *
-                 static_cast<Sum>(product.b[k * b_step_ + column * b_column_]);
-        product.to[row * columns_ + column] = static_cast<T>(sum);
+    if (b_column_ == 1 && columns_ > 1) return multiply_(product);
+    int64_t row = 0;
+    for (; row + kTogether <= product.rows; row += kTogether) multiply_rows<kTogether>(product, row);
+    for (; row < product.rows; ++row) multiply_rows<1>(product, row);
+  }
+
+  // kRows rows at a time, whose sums do not wait for each other.
+  template <int64_t kRows>
+  void multiply_rows(const ProductRows<T>& product, int64_t row) const {
+    for (int64_t column = 0; column < columns_; ++column) {
+      std::array<Sum, kRows> sums{};
+      for (int64_t k = 0; k < depth_; ++k) {
+        const auto b = static_cast<Sum>(product.b[k * b_step_ + column * b_column_]);
+        for (int64_t r = 0; r < kRows; ++r)
+          sums[static_cast<size_t>(r)] += static_cast<Sum>(product.a[(row + r) * a_row_ + k * a_step_]) * b;
       }
+      for (int64_t r = 0; r < kRows; ++r)
+        product.to[(row + r) * columns_ + column] = static_cast<T>(sums[static_cast<size_t>(r)]);
     }
   }
+
+  static constexpr int64_t kTogether = 8;
 
   const MultiplyRows<T> multiply_ = find_multiply_rows<T>();
 

@@ -85,6 +85,7 @@ class ReduceKernel : public Kernel {
  private:
   static constexpr int64_t kTogether = 16;
   static constexpr int64_t kShort = 64 * kTogether;
+  static constexpr int64_t kRows = 4;
   static constexpr size_t kRegisters = 128;  // bytes: half of the vector registers of any x86-64
 
   // What is beyond all elements, and what the reduction of none gives.
@@ -114,8 +115,26 @@ class ReduceKernel : public Kernel {
         const auto results = folded_across<W>(first + begin, start, fold);
         for (int64_t j = 0; j < kAcross; ++j) target[begin + j] = finish(results[static_cast<size_t>(j)]);
       }
+      const int64_t run = reduced_.only_run();
+      for (; run > 0 && run < kTogether && i + kRows <= count; i += kRows) {
+        const auto results = folded_rows(first + i * stride, run, start, fold);
+        for (int64_t j = 0; j < kRows; ++j) target[i + j] = finish(results[static_cast<size_t>(j)]);
+      }
       for (; i < count; ++i) target[i] = finish(folded<S>(first + i * stride, start, fold, join));
     });
+  }
+
+  // Of kRows short runs at a time, whose sums do not wait for each other. As folded() has them.
+  template <typename Fold>
+  std::array<Accumulator<T>, kRows> folded_rows(const T* from, int64_t run, Accumulator<T> start,
+                                                const Fold& fold) const {
+    const int64_t row = kept_.inner_strides()[0], step = reduced_.inner_strides()[0];
+    std::array<Accumulator<T>, kRows> results;
+    results.fill(start);
+    for (int64_t i = 0; i < run; ++i)
+      for (size_t j = 0; j < kRows; ++j)
+        results[j] = fold(results[j], static_cast<Accumulator<T>>(from[static_cast<int64_t>(j) * row + i * step]));
+    return results;
   }
 
   // Vectors, for a compiler does not make them of comparisons.

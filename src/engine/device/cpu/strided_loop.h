@@ -51,6 +51,8 @@ class StridedLoop {
 
   // Strides of the innermost run.
   const Offsets& inner_strides() const { return inner_.strides; }
+  // The elements of the innermost run, if it is the only one; else 0.
+  int64_t only_run() const { return runs_ == 1 ? inner_.extent : 0; }
 
   // Calls body(offsets, count) for runs of `count` elements that begin at these
   // offsets, in elements.

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/device/cpu/exponential_rows.h"
+#include "engine/device/cpu/activation_rows.h"
 #include "engine/device/cpu/instruction_set.h"
 
 namespace foliot {
@@ -127,9 +127,10 @@ VectorFunction find_vector_function(Function function) {
     case Function::kFloor: return apply<lanes_floor>;
     case Function::kCeil: return apply<lanes_ceil>;
     case Function::kErf: return apply<foliot_lanes_erf>;
-    case Function::kExp: return find_exponential_rows(instruction_set()).exp;
+    case Function::kRelu: return find_activation_rows(instruction_set()).relu;
+    case Function::kExp: return find_activation_rows(instruction_set()).exp;
     case Function::kLog: return apply<foliot_lanes_log>;
-    case Function::kSoftplus: return find_exponential_rows(instruction_set()).softplus;
+    case Function::kSoftplus: return find_activation_rows(instruction_set()).softplus;
     case Function::kSin: return apply<foliot_lanes_sin>;
     case Function::kCos: return apply<foliot_lanes_cos>;
     case Function::kTan: return apply<foliot_lanes_tan>;

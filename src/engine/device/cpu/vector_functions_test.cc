@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/device/cpu/exponential_rows.h"
+#include "engine/device/cpu/activation_rows.h"
 #include "engine/device/cpu/instruction_set.h"
 #include "foundation/base/random.h"
 
@@ -27,17 +27,27 @@ double distance(float value, double expected) {
   return std::abs(value - expected) / unit;
 }
 
+double relu_of(double x) { return std::max(x, 0.0); }
 double softplus_of(double x) { return std::log1p(std::exp(x)); }
 
-const std::vector<Case> kCases{{Function::kErf, std::erf, -4, 4},           {Function::kExp, std::exp, -103, 88.7},
-                               {Function::kLog, std::log, 1e-3, 50},        {Function::kSin, std::sin, -50, 50},
-                               {Function::kCos, std::cos, -50, 50},         {Function::kTan, std::tan, -1.5, 1.5},
-                               {Function::kAsin, std::asin, -1, 1},         {Function::kAcos, std::acos, -1, 1},
-                               {Function::kAtan, std::atan, -9, 9},         {Function::kSinh, std::sinh, -9, 9},
-                               {Function::kCosh, std::cosh, -9, 9},         {Function::kAsinh, std::asinh, -9, 9},
-                               {Function::kAcosh, std::acosh, 1, 9},        {Function::kAtanh, std::atanh, -.9, .9},
-                               {Function::kFloor, std::floor, -9, 9},       {Function::kCeil, std::ceil, -9, 9},
-                               {Function::kSoftplus, softplus_of, -100, 40}};
+const std::vector<Case> kCases{{Function::kErf, std::erf, -4, 4},
+                               {Function::kExp, std::exp, -103, 88.7},
+                               {Function::kLog, std::log, 1e-3, 50},
+                               {Function::kSin, std::sin, -50, 50},
+                               {Function::kCos, std::cos, -50, 50},
+                               {Function::kTan, std::tan, -1.5, 1.5},
+                               {Function::kAsin, std::asin, -1, 1},
+                               {Function::kAcos, std::acos, -1, 1},
+                               {Function::kAtan, std::atan, -9, 9},
+                               {Function::kSinh, std::sinh, -9, 9},
+                               {Function::kCosh, std::cosh, -9, 9},
+                               {Function::kAsinh, std::asinh, -9, 9},
+                               {Function::kAcosh, std::acosh, 1, 9},
+                               {Function::kAtanh, std::atanh, -.9, .9},
+                               {Function::kFloor, std::floor, -9, 9},
+                               {Function::kCeil, std::ceil, -9, 9},
+                               {Function::kSoftplus, softplus_of, -100, 40},
+                               {Function::kRelu, relu_of, -9, 9}};
 
 std::vector<float> values_between(double low, double high, size_t count) {
   std::vector<float> values(count);
@@ -60,16 +70,21 @@ TEST(VectorFunctions, AreRight) {
   }
 }
 
-TEST(VectorFunctions, TakeExponentialsOfTheLargestAndTheLeast) {
+TEST(VectorFunctions, TakeTheLargestTheLeastAndNaN) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const dnnl::cpu_isa set : {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core}) {
     if (find_vector_function(Function::kExp) == nullptr || !includes(instruction_set(), set)) continue;
-    const ExponentialRows rows = find_exponential_rows(set);
+    const ActivationRows rows = find_activation_rows(set);
     const std::vector<float> from{kInfinity, 89, 88.72F, 0, -0.F, -87.5F, -103.9F, -105, -1e30F, -kInfinity, NAN};
     std::vector<float> exp(from.size()), softplus(from.size());
     rows.exp(from.data(), exp.data(), static_cast<int64_t>(from.size()));
     rows.softplus(from.data(), softplus.data(), static_cast<int64_t>(from.size()));
     const std::vector<float> least{0, 0, 0};
+    std::vector<float> relu(from.size());
+    rows.relu(from.data(), relu.data(), static_cast<int64_t>(from.size()));
+    EXPECT_EQ(relu[0], kInfinity);
+    EXPECT_EQ(relu[9], 0);
+    EXPECT_TRUE(std::isnan(relu.back()));
     EXPECT_EQ(std::vector<float>(exp.begin(), exp.begin() + 2), (std::vector<float>{kInfinity, kInfinity}));
     EXPECT_EQ(std::vector<float>(exp.begin() + 7, exp.begin() + 10), least);
     EXPECT_EQ(std::vector<float>(softplus.begin() + 7, softplus.begin() + 10), least);
