@@ -124,12 +124,6 @@ def test_any_front_end_answers_for_any_user(homes):
             assert films.predict(user, 20) * likes > 8, "of both observations the mean would be near zero"
 
 
-def test_no_front_end_retrains_by_itself(homes):
-    (homes.folder / "models/movies/personal.toml").write_text(GREEDY + "[retrain]\nafter_observations = 1\n")
-    homes.add("four")
-    await_output(homes.frontends[-1], "'movies' is not retrained as [retrain] in its personal.toml asks for")
-
-
 def test_no_acknowledged_observation_is_lost_with_a_front_end(homes):
     one, two, three = homes.frontends
     acknowledged = {}

@@ -109,6 +109,8 @@ void UserShards::on_call(uint64_t channel, const HomeCall& call, TimePoint now) 
     case HomeCallKind::kDigests: return on_digests(channel, call);
     case HomeCallKind::kPull: return on_pull(channel, call);
     case HomeCallKind::kDone: done_from_.insert(call.caller); return reply(channel, id, {});
+    case HomeCallKind::kFacts: return reply(channel, id, {HomeOutcome::kDone, store_.facts(call.model)});
+    case HomeCallKind::kExport: return on_export(channel, call);
   }
   FOLIOT_CHECK(false);
 }
@@ -131,6 +133,39 @@ void UserShards::on_pull(uint64_t channel, const HomeCall& call) {
   if (own.ok() && *own != call.digests.front()) copy = store_.copy(call.model, call.user);
   if (!own.ok() || !copy.ok()) return reply(channel, call.id, {HomeOutcome::kFailed, {}});
   reply(channel, call.id, {HomeOutcome::kDone, *std::move(copy)});
+}
+
+// ---- Retraining
+
+void UserShards::on_export(uint64_t channel, const HomeCall& call) {
+  if (!is_settled()) return reply(channel, call.id, {HomeOutcome::kStale, {}});
+  const auto is_wanted = [&](uint64_t user) {
+    const std::vector<std::string> homes = homes_of(call.model, user);
+    return homes.front() == options_.name && std::ranges::find(homes, call.caller) == homes.end();
+  };
+  const Result<ShardStore::Exported> exported = store_.exported(call.model, call.user, is_wanted);
+  if (!exported.ok()) return reply(channel, call.id, {HomeOutcome::kFailed, {}});
+  HomeReply answer{.id = call.id, .bytes = exported->copies};
+  if (exported->pass != 0) answer.users = {exported->pass};
+  peers_.reply(channel, answer);
+}
+
+std::optional<std::vector<std::string>> UserShards::led() const {
+  std::vector<std::string> names = view_.names();
+  if (names.empty() || names.front() != options_.name || !is_settled()) return std::nullopt;
+  names.erase(names.begin());
+  return names;
+}
+
+void UserShards::ask_for_training(const std::string& home, HomeCallKind kind, const std::string& model, uint64_t pass,
+                                  OnAnswer done, TimePoint now) {
+  now_ = now;
+  const auto on_reply = [done = std::move(done)](const HomeReply* reply) {
+    if (reply == nullptr || reply->outcome != HomeOutcome::kDone) return done(std::nullopt);
+    done(ShardStore::Exported{.pass = reply->users.empty() ? 0 : reply->users.front(),
+                              .copies = {reply->bytes.begin(), reply->bytes.end()}});
+  };
+  ask(home, {.kind = kind, .model = model, .user = pass, .caller = options_.name}, options_.call_max, on_reply);
 }
 
 // ---- Calls of clients

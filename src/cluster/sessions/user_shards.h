@@ -78,6 +78,18 @@ class ShardStore {
   // Without effect if the user has changed meanwhile.
   virtual void drop(const std::string& model, const UserDigest& digest, std::function<void()> done) = 0;
   virtual void execute(const ShardCall& call, std::function<void(Executed)> done) = 0;
+
+  // For the front end that retrains the models of all.
+  virtual WireBytes facts(const std::string& /*model*/) { return {}; }
+  struct Exported {
+    uint64_t pass = 0;  // to go on with; 0: that was all
+    WireBytes copies{};
+  };
+  // Of the users that `is_wanted` says. `pass`: 0 begins one. Errors: another pass has begun; a user cannot be read.
+  virtual Result<Exported> exported(const std::string& /*model*/, uint64_t /*pass*/,
+                                    const std::function<bool(uint64_t user)>& /*is_wanted*/) {
+    return Exported();
+  }
 };
 
 // Links to the other front ends.
@@ -135,6 +147,14 @@ class UserShards {
   // The loop has ended: all calls end as unreachable, and those that follow.
   void stop();
 
+  // Whether this front end is the first of all, whose users are where they are to be: the one that retrains models for
+  // all. Then the names of the others.
+  std::optional<std::vector<std::string>> led() const;
+  // A call of kind kFacts or kExport. `done` is called once, nullopt if no front end of these Homes has answered.
+  using OnAnswer = std::function<void(std::optional<ShardStore::Exported>)>;
+  void ask_for_training(const std::string& home, HomeCallKind kind, const std::string& model, uint64_t pass,
+                        OnAnswer done, TimePoint now);
+
   // All others have handed over what they keep, and this one has.
   bool is_settled() const { return handed_over_ && announced_to_.size() == others() && has_all(); }
   size_t calls() const { return calls_.size(); }
@@ -188,6 +208,7 @@ class UserShards {
   void merge(const std::string& model, std::span<const std::byte> copy, std::function<void(HomeOutcome)> done);
   void on_digests(uint64_t channel, const HomeCall& call);
   void on_pull(uint64_t channel, const HomeCall& call);
+  void on_export(uint64_t channel, const HomeCall& call);
 
   // Changes of earlier epochs are on disk.
   bool is_quiet() const;

@@ -73,7 +73,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 24;
+inline constexpr uint16_t kWireVersion = 25;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -381,6 +381,9 @@ enum class HomeCallKind : uint8_t {
   kDigests,  // which of these users are to be sent?
   kPull,     // a copy of the user, unless it is equal to the digest
   kDone,     // the caller has handed over all that it keeps
+  kFacts,    // what says when the model is to be retrained; `bytes` of the reply
+  kExport,   // copies of users whose first home it is and no home the caller, in passes: `user` is that of the reply
+             // before, 0 begins one. `users` of the reply is empty where the pass is over
 };
 
 // A front end asks another one. Both must have the same Homes.

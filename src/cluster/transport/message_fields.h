@@ -48,7 +48,7 @@ inline constexpr StageCondition::Comparison kLastOf<StageCondition::Comparison> 
 template <>
 inline constexpr DataType kLastOf<DataType> = kDataTypeLast;
 template <>
-inline constexpr HomeCallKind kLastOf<HomeCallKind> = HomeCallKind::kDone;
+inline constexpr HomeCallKind kLastOf<HomeCallKind> = HomeCallKind::kExport;
 template <>
 inline constexpr HomeOutcome kLastOf<HomeOutcome> = HomeOutcome::kFailed;
 

@@ -47,7 +47,7 @@ class RetrainSchedule {
   uint32_t failures() const { return failures_; }  // since the last one that did not fail
 
  private:
-  const RetrainTriggers triggers_;
+  RetrainTriggers triggers_;
   TimePoint last_;
   uint64_t observations_ = 0;  // at the last one
   // The last one whose version was not taken: the version that is served since then, and its observations.

@@ -14,9 +14,9 @@
 
 #include "answer/personal/items/personal_version.h"
 #include "foundation/base/escaped_text.h"
-#include "foundation/base/folder_listing.h"
 #include "foundation/base/units.h"
 #include "foundation/process/child_process.h"
+#include "models/training/made_versions.h"
 
 namespace foliot {
 namespace {
@@ -27,41 +27,7 @@ constexpr Duration kLookInterval = Duration::seconds(1);
 // `foliot retrain` ends its trainer at the limit itself, and says so.
 constexpr Duration kGrace = Duration::seconds(10);
 constexpr const char* kNoteFile = "last_retraining";
-constexpr const char* kMark = "made_by_server";  // in the folder of a version
-constexpr const char* kRefusedFolder = ".refused";
 constexpr std::array kOutcomes = {"taken", "not_taken", "failed"};  // by RetrainOutcome
-
-// Nanoseconds of the wall clock, and the last record of the log.
-std::optional<std::pair<int64_t, uint64_t>> read_note(const fs::path& state) {
-  std::ifstream in(state / kNoteFile);
-  std::pair<int64_t, uint64_t> note;
-  if (!(in >> note.first >> note.second)) return std::nullopt;
-  return note;
-}
-
-std::string newest_name(const fs::path& folder) {
-  const Result<fs::path> newest = newest_version(folder);
-  return newest.ok() ? newest->filename().string() : "";
-}
-
-// Of those that a server made and took: all but these two.
-void remove_older(const fs::path& folder, const std::string& served, const std::string& before) {
-  const Result<std::vector<fs::path>> versions = list_folder(folder);
-  if (!versions.ok()) return;
-  for (const fs::path& version : *versions) {
-    const std::string name = version.filename().string();
-    std::error_code ignored;
-    if (name == served || name == before || !fs::exists(version / kMark, ignored)) continue;
-    fs::remove_all(version, ignored);
-  }
-}
-
-// For the one that is not taken; a folder that cannot be renamed is compared again with the next one.
-void set_aside(const fs::path& version) {
-  std::error_code ignored;
-  fs::remove_all(version.parent_path() / kRefusedFolder, ignored);
-  fs::rename(version, version.parent_path() / kRefusedFolder, ignored);
-}
 
 void replace_all(std::string& text, std::string_view what, const std::string& by) {
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
@@ -80,13 +46,12 @@ prometheus::ClientMetric& add(prometheus::MetricFamily& family, const std::strin
 void Retrainer::open() {
   const std::lock_guard lock(mutex_);  // the metrics may be asked for already
   for (const PersonalModels::Retrained& each : models_.retrained()) {
-    const auto note = read_note(*each.observations);
-    const int64_t ago = note ? std::max<int64_t>(options_.wall().nanoseconds() - note->first, 0) : 0;
-    retrained_.push_back({.spec = each.spec,
-                          .state = *each.observations,
-                          .schedule = {each.spec->retrain, options_.now() - Duration::nanoseconds(ago)},
-                          .noted_record = note ? note->second : 0,
-                          .records_before = std::nullopt});
+    if (options_.peers != nullptr) remove_gathered(*each.observations);
+    Model& model = retrained_.emplace_back(Model{.spec = each.spec,
+                                                 .state = *each.observations,
+                                                 .schedule = {each.spec->retrain, options_.now()},
+                                                 .records_before = std::nullopt});
+    read_note(model);
   }
 }
 
@@ -115,12 +80,13 @@ void Retrainer::stop() {
 }
 
 bool Retrainer::look() {
+  if (options_.peers != nullptr && !lead()) return false;
   Model* chosen = nullptr;
   RetrainSchedule::Facts of_chosen;
   std::string why;
   for (Model& model : retrained_) {
     if (chosen != nullptr && chosen->schedule.last() <= model.schedule.last()) continue;
-    const std::optional<RetrainSchedule::Facts> known = facts(model);
+    const std::optional<RetrainSchedule::Facts> known = options_.peers == nullptr ? facts(model) : shared_facts(model);
     const std::string reason = known ? model.schedule.why(options_.now(), *known) : "";
     if (reason.empty()) continue;
     chosen = &model;
@@ -139,7 +105,7 @@ std::optional<RetrainSchedule::Facts> Retrainer::facts(Model& model) const {
   const PersonalStatistics& learned = statistics->learned;
   const uint64_t observed = statistics->counters->observations;
   if (!model.records_before) {
-    const uint64_t known = std::max(model.noted_record, learned.trained_number) + observed;
+    const uint64_t known = std::max(model.noted.second, learned.trained_number) + observed;
     model.records_before = learned.log_number - std::min(known, learned.log_number);
   }
   return RetrainSchedule::Facts{.version = learned.version,
@@ -161,7 +127,8 @@ void Retrainer::retrain(Model& model, const RetrainSchedule::Facts& with, const 
     model.is_running = true;
   }
   log(false, fmt::format("is retrained: {}", why));
-  const std::optional<Ended> ended = train(model, with.version);
+  const std::optional<Ended> ended =
+      options_.peers == nullptr ? train(model, with.version) : train_for_all(model, with.version);
   const TimePoint now = options_.now();
   {
     const std::lock_guard lock(mutex_);
@@ -182,23 +149,23 @@ std::optional<Retrainer::Ended> Retrainer::train(const Model& model, const std::
     return Ended{.outcome = RetrainOutcome::kFailed, .report = fmt::format("retraining failed: {}", why)};
   };
   const std::string before = newest_name(folder);
-  const Status ran = run_command(model);
+  const Status ran = run_command(model, {folder, model.state});
   if (stopping_) return std::nullopt;
   if (!ran.ok()) return failed(ran.message());
   const std::string name = newest_name(folder);
   if (name == before) return failed(fmt::format("its command left no version above {} in {}", before, folder.string()));
   const Result<PersonalVersion> made = PersonalVersion::open(folder / name);
   const Status taken = made.ok() ? models_.load(model.spec->name) : made.status();
-  if (!taken.ok()) set_aside(folder / name);
+  if (!taken.ok()) set_aside(folder / name, folder);
   if (!made.ok()) return failed(fmt::format("version {} cannot be used: {}", name, taken.message()));
   if (!taken.ok()) return Ended{.outcome = RetrainOutcome::kNotTaken, .report = std::string(taken.message())};
-  std::ofstream(folder / name / kMark) << "\n";
+  std::ofstream(folder / name / kMadeByServer) << "\n";
   remove_older(folder, name, served);
   return Ended{.outcome = RetrainOutcome::kTaken,
                .report = fmt::format("version {} is better on what is withheld from trainers, and is served", name)};
 }
 
-std::vector<std::string> Retrainer::command(const Model& model) const {
+std::vector<std::string> Retrainer::command(const Model& model, const Place& place) const {
   std::vector<std::string> command = model.spec->retrain.command;
   if (command.empty()) {
     const std::string limit = fmt::format("{}ns", model.spec->retrain.time_limit.nanoseconds());
@@ -208,14 +175,14 @@ std::vector<std::string> Retrainer::command(const Model& model) const {
     command.insert(command.begin(), "/usr/bin/env");  // looks for it in PATH
   }
   for (std::string& word : command) {
-    replace_all(word, "{folder}", model.spec->folder.string());
-    replace_all(word, "{state}", model.state.string());
+    replace_all(word, "{folder}", place.folder.string());
+    replace_all(word, "{state}", place.state.string());
   }
   return command;
 }
 
-Status Retrainer::run_command(const Model& model) const {
-  ChildOptions options{.command = command(model), .environment = {}};
+Status Retrainer::run_command(const Model& model, const Place& place) const {
+  ChildOptions options{.command = command(model, place), .environment = {}};
   for (char** variable = environ; *variable != nullptr; ++variable) options.environment.emplace_back(*variable);
   FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start(options));
   std::string printed, complained;
@@ -234,14 +201,32 @@ Status Retrainer::run_command(const Model& model) const {
   return Status::internal(fmt::format("{}: {}", child.ending(), escaped(complained)));
 }
 
+// In a cluster another front end may lead tomorrow.
+fs::path Retrainer::note_file(const Model& model) const {
+  return options_.peers == nullptr ? model.state / kNoteFile : model.spec->folder / (std::string(".") + kNoteFile);
+}
+
+// Nanoseconds of the wall clock, and the last record of the log.
+bool Retrainer::read_note(Model& model) const {
+  std::ifstream in(note_file(model));
+  std::pair<int64_t, uint64_t> note;
+  if (!(in >> note.first >> note.second) || note == model.noted) return false;
+  model.noted = note;
+  const int64_t ago = std::max<int64_t>(options_.wall().nanoseconds() - note.first, 0);
+  model.schedule = {model.spec->retrain, options_.now() - Duration::nanoseconds(ago)};
+  return true;
+}
+
 // One that is not on disk costs a retraining that comes too soon after a restart.
 void Retrainer::note(Model& model, uint64_t record) const {
-  const fs::path partial = model.state / fmt::format("{}.new", kNoteFile);
+  const fs::path file = note_file(model);
+  const fs::path partial = file.string() + ".new";
   std::ofstream out(partial, std::ios::trunc);
-  out << options_.wall().nanoseconds() << ' ' << record << '\n';
+  model.noted = {options_.wall().nanoseconds(), record};
+  out << model.noted.first << ' ' << record << '\n';
   out.close();
   std::error_code ignored;
-  if (out) fs::rename(partial, model.state / kNoteFile, ignored);
+  if (out) fs::rename(partial, file, ignored);
 }
 
 std::string Retrainer::text() const {

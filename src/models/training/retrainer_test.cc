@@ -5,12 +5,16 @@
 
 #include <fstream>
 #include <future>
+#include <optional>
 
 #include "answer/personal/items/item_table.h"
 #include "answer/personal/items/test_items.h"
+#include "answer/personal/storage/training_data.h"
+#include "answer/personal/storage/user_records.h"
 #include "foundation/base/random.h"
 #include "foundation/core/catalog.h"
 #include "foundation/platform/clock.h"
+#include "foundation/store/disk_storage.h"
 
 namespace foliot {
 namespace {
@@ -19,6 +23,26 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr size_t kItems = 50, kFeatures = 4;
+
+// One other front end, which keeps user 101 with two observations, each in a reply of its own.
+class FakePeers : public RetrainPeers {
+ public:
+  std::optional<std::vector<std::string>> led() override {
+    return leads ? std::optional(std::vector<std::string>{"b"}) : std::nullopt;
+  }
+  Result<Facts> facts(const std::string&, const std::string&) override {
+    return Facts{.version = "1", .quality = "", .observations = observations, .of_version = observations};
+  }
+  Result<Copies> copies(const std::string&, const std::string&, uint64_t pass) override {
+    if (!answers) return Status::unavailable("front end 'b' is gone");
+    const std::vector<UserObservation> one{{.id = pass + 1, .item = pass, .value = 1}};
+    return Copies{.copies = {encode_copy(101, 1, one)}, .pass = pass == 0 ? uint64_t{1} : 0};
+  }
+
+  bool leads = true;
+  bool answers = true;
+  uint64_t observations = 0;
+};
 
 // What users observe follows from the features of `better`; those of version 1 are roughly these, those of `worse` are
 // others. Each look at the clock takes a second.
@@ -46,18 +70,20 @@ class RetrainerTest : public testing::Test {
     ASSERT_TRUE(ItemTable::write(folder_.path / folder / "items.features", kFeatures, items, values).ok());
   }
   // As personal.toml says.
-  void open(const std::string& retrain, size_t users = 40) {
+  void open(const std::string& retrain, size_t users = 40, RetrainPeers* peers = nullptr) {
     retrainer_.reset();
     models_.reset();
     std::ofstream(movies() / "personal.toml") << "[retrain]\n" << retrain;
-    models_ = std::make_unique<PersonalModels>(PersonalModels::Options{.now = monotonic_now}, catalog_);
+    models_ = std::make_unique<PersonalModels>(
+        PersonalModels::Options{.is_shared = peers != nullptr, .now = monotonic_now}, catalog_);
     ASSERT_TRUE(models_->open(scan_personal(folder_.path / "repository").value(), folder_.path / "observations").ok());
     observe(users);
     retrainer_ = std::make_unique<Retrainer>(
         Retrainer::Options{.program = {"/bin/sh", "-c", "echo default $0 $@ >&2; exit 3"},
                            .now = [this] { return now_ += Duration::seconds(1); },
                            .wall = [this] { return now_; },
-                           .log = [this](bool, const std::string& line) { log_.push_back(line); }},
+                           .log = [this](bool, const std::string& line) { log_.push_back(line); },
+                           .peers = peers},
         *models_);
     retrainer_->open();
   }
@@ -188,6 +214,67 @@ TEST_F(RetrainerTest, StoppingKillsWhatRuns) {
   while (!std::filesystem::exists(movies() / "begun")) ::sched_yield();
   retrainer_->stop();
   EXPECT_EQ(metric("failed"), "0");
+}
+
+TEST_F(RetrainerTest, TrainsOnTheUsersOfAllFrontEndsThatItLeads) {
+  FakePeers peers;
+  const std::string keep = (folder_.path / "gathered").string();
+  const std::string better = (folder_.path / "better").string();
+  open(fmt::format(
+           "command = [\"sh\", \"-c\", \"cp -r {{state}} {}; cp -r {} {{folder}}/2\"]\nafter_observations = 1300\n",
+           keep, better),
+       40, &peers);
+  EXPECT_EQ(retrained(), 0u) << "1200 observations are here";
+  peers.observations = 100;
+  EXPECT_EQ(retrained(), 1u);
+  EXPECT_EQ(version(), "2") << log_.back();
+  const auto storage = DiskStorage::open_to_read(keep);
+  ASSERT_TRUE(storage.ok());
+  const Result<TrainingData> data = TrainingData::read(**storage);
+  ASSERT_TRUE(data.ok()) << data.status().message();
+  EXPECT_EQ(data->ids.size(), 1202u);
+  EXPECT_EQ(data->users.back(), 101u);
+  EXPECT_EQ(data->counts.back(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(movies() / "2/made_by_server")) << "the others find it here";
+  EXPECT_FALSE(std::filesystem::exists(folder_.path / "observations/movies/gathered"));
+  EXPECT_EQ(retrained(), 0u);
+}
+
+TEST_F(RetrainerTest, AnotherFrontEndThatIsGoneIsNoReasonToTrainOnLess) {
+  FakePeers peers;
+  open(copy("better") + "after_observations = 1200\n", 40, &peers);
+  peers.answers = false;
+  EXPECT_EQ(retrained(), 1u);
+  EXPECT_THAT(log_.back(), HasSubstr("retraining failed: front end 'b' is gone"));
+  EXPECT_EQ(version(), "1");
+  now_ += Duration::seconds(120);
+  peers.answers = true;
+  EXPECT_EQ(retrained(), 1u);
+  EXPECT_EQ(version(), "2");
+}
+
+TEST_F(RetrainerTest, TakesWhatTheFrontEndThatLeadsHasMade) {
+  FakePeers peers;
+  peers.leads = false;
+  open(copy("better") + "after_observations = 1200\n", 40, &peers);
+  std::filesystem::copy(folder_.path / "worse", movies() / "2");
+  EXPECT_EQ(retrained(), 0u);
+  EXPECT_EQ(version(), "1") << "no front end has taken it";
+  std::ofstream(movies() / "2/made_by_server") << "\n";
+  EXPECT_EQ(retrained(), 0u);
+  EXPECT_EQ(version(), "2") << "the comparison is the leader's";
+}
+
+// A retraining in which the process was killed.
+TEST_F(RetrainerTest, RemovesWhatALeaderHasLeft) {
+  FakePeers peers;
+  std::filesystem::create_directories(movies() / ".training.5/2");
+  std::filesystem::create_directories(folder_.path / "observations/movies/gathered");
+  open(copy("better") + "after_observations = 1200\n", 40, &peers);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path / "observations/movies/gathered")) << "forgotten users are in it";
+  EXPECT_EQ(retrained(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(movies() / ".training.5"));
+  EXPECT_EQ(version(), "2");
 }
 
 }  // namespace

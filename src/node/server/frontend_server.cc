@@ -19,6 +19,7 @@
 #include "foundation/core/catalog.h"
 #include "foundation/platform/clock.h"
 #include "foundation/platform/thread.h"
+#include "models/training/retrainer.h"
 #include "node/files/definition_files.h"
 #include "node/server/application_folder.h"
 #include "node/server/inference_stack.h"
@@ -26,6 +27,7 @@
 #include "node/server/label_folder.h"
 #include "node/server/personal_repository.h"
 #include "node/server/shared_personal.h"
+#include "node/server/shared_retraining.h"
 
 namespace foliot {
 namespace {
@@ -71,25 +73,31 @@ struct KeptUsers {
                catalog),
         links(home_name(options), [&log](Severity level, const std::string& line) { log.write(level, line); }),
         shared(models, links, home_name(options), monotonic_now),
+        other_frontends(links, shared.shards()),
+        retrainer({.now = monotonic_now,
+                   .wall = wall_now,
+                   .log =
+                       [&log](bool is_failure, const std::string& line) {
+                         log.write(is_failure ? Severity::kWarning : Severity::kInfo, line);
+                       },
+                   .peers = &other_frontends},
+                  models),
         repository(others, models) {}
 
-  Status open(const FrontendServerOptions& options, Logger& log) {
+  Status open(const FrontendServerOptions& options) {
     FOLIOT_ASSIGN_OR_RETURN(std::vector<PersonalSpec> specs, scan_personal(options.personal));
     FOLIOT_RETURN_IF_ERROR(models.open(
         std::move(specs), options.observations.empty() ? options.personal / ".observations" : options.observations));
     shared.open();
-    for (const PersonalModels::Retrained& model : models.retrained()) {
-      log.write(Severity::kWarning,
-                fmt::format("personal model '{}' is not retrained as [retrain] in its personal.toml asks for: front "
-                            "ends of a cluster have some of its users each; `foliot serve` has all",
-                            model.spec->name));
-    }
+    retrainer.open();
     return Status();
   }
 
   PersonalModels models;
   HomeLinks links;
   SharedPersonal shared;
+  SharedRetraining other_frontends;
+  Retrainer retrainer;
   PersonalMetrics metrics{models};
   PersonalRepository repository;
 };
@@ -125,7 +133,7 @@ class FrontendServer::Parts {
     if (users_ != nullptr) return users_->repository;
     return repository_;
   }
-  Status keep_users(const FrontendServerOptions& options, Logger& log);
+  Status keep_users(const FrontendServerOptions& options);
 
   // In the order in which they are made; each uses those before it.
   Catalog catalog_;
@@ -145,7 +153,7 @@ class FrontendServer::Parts {
 
 Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger& log) {
   link_.start(inference_.origin(), loop_);
-  if (users_ != nullptr) FOLIOT_RETURN_IF_ERROR(keep_users(options, log));
+  if (users_ != nullptr) FOLIOT_RETURN_IF_ERROR(keep_users(options));
   FOLIOT_RETURN_IF_ERROR(keep_controllers(loop_, options.controller));
   if (!options.applications.empty()) FOLIOT_RETURN_IF_ERROR(serve_applications(options, log));
   FOLIOT_RETURN_IF_ERROR(inference_.start());
@@ -154,6 +162,7 @@ Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger
   watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "links"}, [this] { loop_.run(); }));
+  if (users_ != nullptr) FOLIOT_RETURN_IF_ERROR(users_->retrainer.start());
   return jobs_ == nullptr ? Status() : jobs_->start(catalog_, inference_.inference(), frontend());
 }
 
@@ -180,19 +189,21 @@ Status FrontendServer::Parts::serve_applications(const FrontendServerOptions& op
   return definition_watch_ == nullptr ? Status() : definition_watch_->start(*options.watch_interval);
 }
 
-Status FrontendServer::Parts::keep_users(const FrontendServerOptions& options, Logger& log) {
-  FOLIOT_RETURN_IF_ERROR(users_->open(options, log));
+Status FrontendServer::Parts::keep_users(const FrontendServerOptions& options) {
+  FOLIOT_RETURN_IF_ERROR(users_->open(options));
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop_.listen(options.home_listen));
   const std::string host = options.home_listen.substr(0, options.home_listen.rfind(':'));
   users_->links.start(users_->shared.shards(), loop_, fmt::format("{}:{}", host, port));
   link_.use(users_->links);
   frontend().add_metrics(users_->metrics);
+  frontend().add_metrics(users_->retrainer);
   return options.watch_interval ? users_->models.watch(*options.watch_interval) : Status();
 }
 
 void FrontendServer::Parts::stop(Duration drain_timeout) {
   if (definition_watch_ != nullptr) definition_watch_->stop();
   if (jobs_ != nullptr) jobs_->stop();
+  if (users_ != nullptr) users_->retrainer.stop();
   inference_.drain();
   if (users_ != nullptr) users_->shared.drain();
   inference_.wait_until_answered(drain_timeout);

@@ -10,8 +10,15 @@
 #include "answer/inference/tenant.h"
 #include "answer/personal/storage/user_records.h"
 #include "foundation/base/check.h"
+#include "node/server/shared_retraining.h"
 
 namespace foliot {
+namespace {
+
+// Whose copies are sent in one reply: all of the largest are less than a frame may have.
+constexpr size_t kUsersAtOnce = 16;
+
+}  // namespace
 
 // A call that waits for its parts. On the loop's thread.
 struct SharedPersonal::Joined {
@@ -183,7 +190,10 @@ size_t SharedPersonal::replicas(const std::string& model) const {
 }
 
 Result<std::vector<UserDigest>> SharedPersonal::digests(const std::string& model, size_t& place, size_t count) {
-  return models_.model(model)->digests(place, count);
+  PersonalModel::UserPass& pass = handed_over_[model];
+  if (place == 0) pass = {};
+  ++place;  // the pass knows where it is
+  return models_.model(model)->digests(pass, count);
 }
 
 Result<UserDigest> SharedPersonal::digest(const std::string& model, uint64_t user) {
@@ -192,6 +202,28 @@ Result<UserDigest> SharedPersonal::digest(const std::string& model, uint64_t use
 
 Result<WireBytes> SharedPersonal::copy(const std::string& model, uint64_t user) {
   return models_.model(model)->copy(user);
+}
+
+WireBytes SharedPersonal::facts(const std::string& model) {
+  const std::optional<PersonalModels::Statistics> statistics = models_.statistics(model);
+  if (!statistics) return {};
+  return encode(RetrainPeers::Facts{.version = statistics->learned.version,
+                                    .quality = statistics->learned.retrain,
+                                    .observations = statistics->counters->observations,
+                                    .of_version = statistics->learned.observations});
+}
+
+Result<ShardStore::Exported> SharedPersonal::exported(const std::string& model, uint64_t pass,
+                                                      const std::function<bool(uint64_t user)>& is_wanted) {
+  auto& [number, users] = exports_[model];
+  if (pass == 0) {
+    pass = number = ++last_export_;
+    users = {};
+  }
+  if (pass != number) return Status::unavailable("another front end has begun to gather the users of this one");
+  FOLIOT_ASSIGN_OR_RETURN(const PersonalModel::Copies some,
+                          models_.model(model)->copies(users, kUsersAtOnce, is_wanted));
+  return Exported{.pass = some.is_over ? 0 : number, .copies = encode(some.copies)};
 }
 
 void SharedPersonal::merge(const std::string& model, std::span<const std::byte> copy,

@@ -74,6 +74,9 @@ class SharedPersonal : public PersonalService, private ShardStore {
   size_t replicas(const std::string& model) const override;
   Result<std::vector<UserDigest>> digests(const std::string& model, size_t& place, size_t count) override;
   Result<UserDigest> digest(const std::string& model, uint64_t user) override;
+  WireBytes facts(const std::string& model) override;
+  Result<Exported> exported(const std::string& model, uint64_t pass,
+                            const std::function<bool(uint64_t user)>& is_wanted) override;
   Result<WireBytes> copy(const std::string& model, uint64_t user) override;
   void merge(const std::string& model, std::span<const std::byte> copy, std::function<void(HomeOutcome)> done) override;
   void drop(const std::string& model, const UserDigest& digest, std::function<void()> done) override;
@@ -83,6 +86,10 @@ class SharedPersonal : public PersonalService, private ShardStore {
   HomeLinks& links_;
   const std::function<TimePoint()> now_;
   std::vector<std::pair<std::string, size_t>> served_;  // models and their replicas
+  // On the loop's thread, by model.
+  std::map<std::string, PersonalModel::UserPass> handed_over_;
+  std::map<std::string, std::pair<uint64_t, PersonalModel::UserPass>> exports_;  // with the number of the pass
+  uint64_t last_export_ = 0;
   std::atomic<bool> draining_{false};
   std::mutex mutex_;
   std::condition_variable answered_;

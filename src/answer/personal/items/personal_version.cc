@@ -46,6 +46,7 @@ Result<PersonalVersion> PersonalVersion::open(const std::filesystem::path& folde
   }
   if (std::filesystem::exists(folder / "training.json", ignored)) {
     FOLIOT_RETURN_IF_ERROR(read_training(folder / "training.json", version));
+    version.was_trained = true;
   }
   FOLIOT_RETURN_IF_ERROR(version.check());
   return version;

@@ -32,6 +32,7 @@ struct PersonalVersion {
   std::shared_ptr<ComputedItems> computed{};        // null: they are in the table
   std::shared_ptr<const TrainedWeights> trained{};  // null: none
   uint64_t log_number = 0;                          // S: of the last record of the log that it was trained on
+  bool was_trained = false;                         // it has a training.json, of whichever log
   float lambda = 0;                                 // 0: that of the options
   bool withholds = false;                           // its trainer has not seen what UserObservation::is_withheld() says
 

@@ -15,8 +15,6 @@
 namespace foliot {
 namespace {
 
-constexpr size_t kObservationsPerRecord = 16'384;  // of a copy: far below kRecordBytesMax
-
 Status check_options(const PersonalModel::Options& options, bool has_store) {
   const auto wrong = [](const char* name, double value, std::string_view limit) {
     return Status::invalid_argument(fmt::format("{} = {}: must be {}", name, value, limit));
@@ -447,19 +445,31 @@ UserDigest PersonalModel::digest_at(const ObservationTable::User& user) const {
   return digest_of(user.id, user.generation, user.observations);
 }
 
-Result<std::vector<UserDigest>> PersonalModel::digests(size_t& place, size_t count) {
+Result<std::vector<UserDigest>> PersonalModel::digests(UserPass& pass, size_t count) {
   std::unique_lock lock(mutex_);
   std::vector<UserDigest> found;
-  if (memory_ != nullptr && place == 0) next_digest_ = memory_->begin_pass();
-  for (; place < users_.places() && found.size() < count; ++place) {
-    if (memory_ != nullptr) memory_->visit(static_cast<uint32_t>(place), next_digest_);
-    if (users_.user(place).is_used) found.push_back(digest_at(users_.user(place)));
+  if (memory_ != nullptr && pass.place == 0) pass.stored = memory_->begin_pass();
+  for (; pass.place < users_.places() && found.size() < count; ++pass.place) {
+    if (memory_ != nullptr) memory_->visit(static_cast<uint32_t>(pass.place), pass.stored);
+    if (users_.user(pass.place).is_used) found.push_back(digest_at(users_.user(pass.place)));
   }
-  while (memory_ != nullptr && found.empty() && !next_digest_.is_at_end) {
-    place = std::max<size_t>(place, 1);  // the pass goes on
-    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(next_digest_, count, lock));
+  while (memory_ != nullptr && found.empty() && !pass.stored.is_at_end) {
+    pass.place = std::max<size_t>(pass.place, 1);  // the pass goes on
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(pass.stored, count, lock));
     for (const uint32_t in_memory : scanned.places) found.push_back(digest_at(users_.user(in_memory)));
     for (const UserValue& value : scanned.away) found.push_back(digest_at(value.user));
+  }
+  return found;
+}
+
+Result<PersonalModel::Copies> PersonalModel::copies(UserPass& pass, size_t count,
+                                                    const std::function<bool(uint64_t)>& is_wanted) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<UserDigest> digests, this->digests(pass, count));
+  Copies found{.is_over = digests.empty()};
+  for (const UserDigest& digest : digests) {
+    if (digest.observations == 0 || !is_wanted(digest.user)) continue;
+    FOLIOT_ASSIGN_OR_RETURN(std::vector<std::byte> copy, this->copy(digest.user));
+    if (!copy.empty()) found.copies.push_back(std::move(copy));
   }
   return found;
 }
@@ -501,7 +511,7 @@ Status PersonalModel::merge(std::span<const std::byte> copy, const Done& done) {
     size_t begin = 0;
     do {
       const std::span<const UserObservation> part =
-          all.subspan(begin, std::min(kObservationsPerRecord, all.size() - begin));
+          all.subspan(begin, std::min(kObservationsPerCopy, all.size() - begin));
       begin += part.size();
       UserChange change{.user = decoded->user, .generation = generation, .observations = {part.begin(), part.end()}};
       change.done = begin == all.size() ? done : [](const Status&) {};

@@ -161,9 +161,20 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   void end_version();
 
   // Copies of users, where they are shared with other front ends; features are in a table. Of what is on disk. They
-  // wait for the store as reads do, with its errors. Digests of `count` users at most, from `place` on, which moves on;
-  // empty: there are no more. One pass at a time; 0 begins it.
-  Result<std::vector<UserDigest>> digests(size_t& place, size_t count);
+  // wait for the store as reads do, with its errors. Digests of `count` users at most, from where the pass is, which
+  // moves on; empty: there are no more. A user that moves meanwhile, or that another pass meets, may be met twice.
+  struct UserPass {
+    size_t place = 0;
+    UserMemory::Cursor stored{};
+  };
+  Result<std::vector<UserDigest>> digests(UserPass& pass, size_t count);
+  // Copies, as copy() gives them, of users with observations that `is_wanted` says. At most `count` users are looked
+  // at.
+  struct Copies {
+    std::vector<std::vector<std::byte>> copies{};
+    bool is_over = false;  // the pass has met all users
+  };
+  Result<Copies> copies(UserPass& pass, size_t count, const std::function<bool(uint64_t user)>& is_wanted);
   // Of an unknown user: zeros.
   Result<UserDigest> digest(uint64_t user);
   // For merge() of another model; empty: the user is unknown.
@@ -309,7 +320,6 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   size_t next_place_ = 0;
   size_t next_item_ = 0;
   UserMemory::Cursor next_stored_;
-  UserMemory::Cursor next_digest_;
   std::deque<std::vector<std::byte>> stored_pieces_;
 
   std::mutex swap_mutex_;                    // taken before mutex_

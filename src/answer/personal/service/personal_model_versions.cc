@@ -152,7 +152,7 @@ Status PersonalModel::compare(WeightTable& next) {
     losses.next.record(of_user.next.mean());
   }
   const PersonalVersion& version = next.version();
-  const bool was_trained = version.log_number > 0;
+  const bool was_trained = version.was_trained || version.log_number > 0;
   if (count < kPoolMin && was_trained) {
     return Status::unavailable(
         fmt::format("version {} is kept aside: {} observations are withheld from trainers, of {} that are needed to "

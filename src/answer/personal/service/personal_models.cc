@@ -394,17 +394,46 @@ Status PersonalModels::load(Served& served, bool again) {
   if (!folder.ok()) return again ? folder.status() : Status();
   const std::string name = folder->filename().string();
   if (name == served.model->version() || (!again && name == served.refused_version)) return Status();
-  Result<PersonalVersion> version = open_version(*folder);
-  const uint64_t items = version.ok() ? version->items->items().size() : 0;
-  const Status status = version.ok() ? served.model->swap(*std::move(version)) : version.status();
-  if (status.ok()) {
-    served.items = items;
-    note_version(served);
-  }
+  // What one front end has compared is for all: else each could serve another version.
+  std::error_code ignored;
+  const bool is_compared = options_.is_shared && std::filesystem::exists(*folder / kMadeByServer, ignored);
+  const Status status =
+      take(served, *folder, is_compared ? PersonalModel::PoolCheck::kNone : PersonalModel::PoolCheck::kNotWorse);
+  if (status.ok()) note_version(served);
   served.refused_version = status.ok() ? "" : name;
   const Status shown = status.with_context(fmt::format("version {} is not taken", name));
   show(served, shown.message());
   return shown;
+}
+
+Status PersonalModels::take(Served& served, const std::filesystem::path& folder, PersonalModel::PoolCheck check) {
+  FOLIOT_ASSIGN_OR_RETURN(PersonalVersion version, open_version(folder));
+  const uint64_t items = version.items->items().size();
+  FOLIOT_RETURN_IF_ERROR(served.model->swap(std::move(version), check));
+  served.items = items;
+  return Status();
+}
+
+Status PersonalModels::publish(const std::string& name, const std::filesystem::path& folder) {
+  Served* const served = find(name);
+  FOLIOT_CHECK(served != nullptr && served->model != nullptr && options_.is_shared);
+  const std::filesystem::path published = served->spec.folder / folder.filename();
+  const std::lock_guard lock(load_mutex_);
+  std::error_code error;
+  if (std::filesystem::exists(published, error)) {
+    return Status::internal(fmt::format("{} has been made by another process meanwhile", published.string()));
+  }
+  FOLIOT_RETURN_IF_ERROR(take(*served, folder, PersonalModel::PoolCheck::kNotWorse));
+  std::ofstream(folder / kMadeByServer) << "\n";
+  std::filesystem::rename(folder, published, error);
+  if (error) {
+    return Status::internal(fmt::format("version {} is served here alone, since it cannot be moved to {}: {}",
+                                        folder.filename().string(), served->spec.folder.string(), error.message()));
+  }
+  note_version(*served);
+  served->refused_version.clear();
+  show(*served, "");
+  return Status();
 }
 
 void PersonalModels::stop() {

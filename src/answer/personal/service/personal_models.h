@@ -124,6 +124,9 @@ class PersonalModels : public PersonalService {
   std::vector<std::pair<std::string, size_t>> replicas() const;
   // Takes the newest version. Errors: kNotFound; why it is not taken.
   Status load(const std::string& name);
+  // Of a model that is shared: takes the version in `folder` and moves it into the model's, where the others find it
+  // and take it without a comparison of their own. Errors: why it is not taken, or cannot be moved.
+  Status publish(const std::string& name, const std::filesystem::path& folder);
   // Calls that are not answered yet.
   uint64_t in_flight() const { return in_flight_; }
   // After drain(). False: some are not.
@@ -191,6 +194,8 @@ class PersonalModels : public PersonalService {
   Status take_features(Served& served, const FeatureModel& model);
   void show(Served& served, const std::string& reason);
   Status load(Served& served, bool again);
+  // Errors: as swap().
+  Status take(Served& served, const std::filesystem::path& folder, PersonalModel::PoolCheck check);
   CallPtr admit(const PersonalCall& call, uint32_t requests, PersonalDone& done);
   // Items of the call, in their order, and their features; an error answers the call.
   using WithRows = std::function<void(const std::shared_ptr<const ComputedRows>& rows)>;

@@ -11,6 +11,9 @@
 
 namespace foliot {
 
+// In the folder of a version: a server has made it, compared it with the one before and taken it.
+inline constexpr const char* kMadeByServer = "made_by_server";
+
 struct RetrainTriggers {
   static constexpr Duration kEveryMin = Duration::seconds(60);
 

@@ -152,7 +152,7 @@ TEST_F(SharedUsersTest, AUserIsDroppedUnlessItHasChanged) {
 TEST_F(SharedUsersTest, DigestsListEachUserOnce) {
   const auto a = open("a");
   for (uint64_t user = 0; user < 10; ++user) observe(*a, user, {{1, 10, 2}});
-  size_t place = 0;
+  PersonalModel::UserPass place;
   std::vector<uint64_t> users;
   for (auto some = a->digests(place, 3).value(); !some.empty(); some = a->digests(place, 3).value()) {
     EXPECT_LE(some.size(), 3u);

@@ -271,7 +271,7 @@ TEST_F(StoreFaultsTest, DigestsHaveAllUsersAndForgottenOnesLeaveNothing) {
   settle(movies.model());
   const auto users = [&] {
     std::multiset<uint64_t> found;
-    size_t place = 0;
+    PersonalModel::UserPass place;
     for (auto some = movies.model().digests(place, 10); some.ok() && !some->empty();
          some = movies.model().digests(place, 10)) {
       EXPECT_LE(some->size(), 10u);
@@ -304,7 +304,7 @@ TEST_F(StoreFaultsTest, DigestsHaveAllUsersAndForgottenOnesLeaveNothing) {
                   .ok());
   EXPECT_EQ(movies.model().users(), 299u);
   store_->set_faults({.failed_read = 1});
-  size_t place = 0;
+  PersonalModel::UserPass place;
   Status status;
   while (status.ok()) status = movies.model().digests(place, 10).status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << "not the end of all users";
