@@ -47,8 +47,8 @@ class BatchedQueue {
   // Serves the queries [begin, until) of `count` and those that go into the same batch as the
   // last of them; returns the first that was not served. Queries<>::ready_ns(i) never falls;
   // finish(i, at_ns) is called once for each, in order of i. Where there is a
-  // fitting(i, start_ns, batch), a batch that begins with i has at most so many queries; 0: i is
-  // refused instead, refuse(i, start_ns).
+  // fitting(i, start_ns, batch, whole), a batch that begins with i has at most so many queries; where this is 0, or a
+  // `whole` batch waits and i would make it smaller, i is refused instead, refuse(i, start_ns).
   template <typename Queries>
   size_t serve(Queries& queries, size_t begin, size_t until, size_t count) {
     const size_t mask = free_ns_.size() - 1;
@@ -63,8 +63,9 @@ class BatchedQueue {
       }
       size_t most = batch_;
       if constexpr (requires { queries.refuse(i, start_ns); }) {
-        most = queries.fitting(i, start_ns, batch_);
-        if (most == 0) {
+        const bool whole = i + batch_ <= count && queries.ready_ns(i + batch_ - 1) <= start_ns;
+        most = queries.fitting(i, start_ns, batch_, whole);
+        if (most == 0 || (whole && most < batch_)) {
           queries.refuse(i++, start_ns);
           continue;
         }

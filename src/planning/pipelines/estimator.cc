@@ -33,11 +33,12 @@ Duration at_quantile(std::vector<int64_t>& values, double quantile) {
   return Duration::nanoseconds(*nth);
 }
 
-// The longest path after each stage, of a query alone.
-std::vector<int64_t> remaining_ns(const PlannedPipeline& pipeline, const Configuration& configuration) {
+// The longest path after each stage, of a query alone or in whole batches.
+std::vector<int64_t> remaining_ns(const PlannedPipeline& pipeline, const Configuration& configuration, bool whole) {
   std::vector<int64_t> remaining(pipeline.stages.size(), 0);
   for (size_t i = pipeline.stages.size(); i-- > 0;) {
-    const int64_t own = kind_of(pipeline.stages[i], configuration.stages[i]).durations_ns[1];
+    const uint32_t size = whole ? configuration.stages[i].batch : 1;
+    const int64_t own = kind_of(pipeline.stages[i], configuration.stages[i]).durations_ns[size];
     for (const uint32_t parent : pipeline.stages[i].parents) {
       remaining[parent] = std::max(remaining[parent], own + remaining[i]);
     }
@@ -90,10 +91,15 @@ struct Estimator::Refusable : Base {
 
   uint8_t* refused;
   std::span<const int64_t> durations_ns;
-  int64_t latency_most_ns;  // from arrival to the end of this stage
+  // From arrival to the end of this stage; `whole`: where it and the stages after it run whole batches.
+  int64_t latency_most_ns;
+  int64_t latency_whole_ns;
 
-  size_t fitting(size_t i, int64_t start_ns, size_t batch) const {
-    const int64_t left_ns = arrivals[waiting[i].query] + latency_most_ns - start_ns;
+  size_t fitting(size_t i, int64_t start_ns, size_t batch, bool whole) const {
+    const int64_t arrived_ns = arrivals[waiting[i].query];
+    if (whole && latency_whole_ns >= durations_ns[batch])
+      return durations_ns[batch] <= arrived_ns + latency_whole_ns - start_ns ? batch : 0;
+    const int64_t left_ns = arrived_ns + latency_most_ns - start_ns;
     while (batch > 0 && durations_ns[batch] > left_ns) --batch;
     return batch;
   }
@@ -182,7 +188,8 @@ bool Estimator::replay(const Configuration& configuration, const ReplicaChanges&
                        LateQueries late) {
   FOLIOT_CHECK(configuration.stages.size() == pipeline_.stages.size());
   refused_.assign(late == LateQueries::kRefused ? trace_.size() : 0, 0);
-  const std::vector<int64_t> remaining = remaining_ns(pipeline_, configuration);
+  const std::vector<int64_t> remaining = remaining_ns(pipeline_, configuration, false);
+  const std::vector<int64_t> remaining_whole = remaining_ns(pipeline_, configuration, true);
   replayed_ = 0;
   for (uint32_t i = 0; i < pipeline_.stages.size(); ++i) {
     const auto& parents = pipeline_.stages[i].parents;
@@ -199,8 +206,9 @@ bool Estimator::replay(const Configuration& configuration, const ReplicaChanges&
     // A query that skips a later stage needs no time for it.
     const bool remaining_counts = unconditional_ || !refused_.empty();
     const int64_t latency_most_ns = goal_.slo.nanoseconds() - (remaining_counts ? remaining[i] : 0);
+    const int64_t latency_whole_ns = goal_.slo.nanoseconds() - remaining_whole[i];
     if (!replay_stage(i, configuration.stages[i], changes.empty() ? std::span<const ReplicaChange>() : changes[i],
-                      latency_most_ns, missed_most, other_done_ns_[i].data())) {
+                      latency_most_ns, latency_whole_ns, missed_most, other_done_ns_[i].data())) {
       return false;
     }
   }
@@ -208,8 +216,8 @@ bool Estimator::replay(const Configuration& configuration, const ReplicaChanges&
 }
 
 bool Estimator::replay_stage(uint32_t stage, const StageConfiguration& configuration,
-                             std::span<const ReplicaChange> changes, int64_t latency_most_ns, uint64_t missed_most,
-                             int64_t* done_ns) {
+                             std::span<const ReplicaChange> changes, int64_t latency_most_ns, int64_t latency_whole_ns,
+                             uint64_t missed_most, int64_t* done_ns) {
   const PlannedStage& planned = pipeline_.stages[stage];
   const int64_t* const ready = ready_ns(planned);
   const int64_t* const arrivals = trace_.arrivals_ns.data();
@@ -221,7 +229,7 @@ bool Estimator::replay_stage(uint32_t stage, const StageConfiguration& configura
   if (!refused_.empty()) {
     list_waiting(stage, ready, done_ns);
     const auto serve = [&](auto listed) {
-      Refusable<decltype(listed)> queries{listed, refused_.data(), durations_ns, latency_most_ns};
+      Refusable<decltype(listed)> queries{listed, refused_.data(), durations_ns, latency_most_ns, latency_whole_ns};
       return serve_all(queue, queries, waiting_.size(), latency_most_ns, missed_most);
     };
     const Listed listed{waiting_.data(), done_ns, arrivals};

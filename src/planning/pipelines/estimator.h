@@ -36,8 +36,9 @@ struct LatencyGoal {
 // What becomes of a query that cannot meet the SLO any more.
 enum class LateQueries : uint8_t {
   kServed,  // it is served like the others, as InferLine does
-  // It is refused as soon as its turn comes, by the least time that the rest of its longest path
-  // takes; and a batch is no larger than lets its first query be in time. As Foliot does.
+  // It is refused as soon as its turn comes, by the least time that the rest of its longest path takes; and a batch is
+  // no larger than lets its first query be in time. Where a whole batch waits, also one for which there is no time for
+  // whole batches from here on: small ones would leave the stage overloaded. As Foliot does.
   kRefused,
 };
 
@@ -93,7 +94,7 @@ class Estimator {
   bool replay(const Configuration& configuration, const ReplicaChanges& changes, uint64_t missed_most,
               LateQueries late = LateQueries::kServed);
   bool replay_stage(uint32_t stage, const StageConfiguration& configuration, std::span<const ReplicaChange> changes,
-                    int64_t latency_most_ns, uint64_t missed_most, int64_t* done_ns);
+                    int64_t latency_most_ns, int64_t latency_whole_ns, uint64_t missed_most, int64_t* done_ns);
   const int64_t* ready_ns(const PlannedStage& stage);
   void list_waiting(uint32_t stage, const int64_t* ready_ns, int64_t* done_ns);
   uint64_t collect_latencies();

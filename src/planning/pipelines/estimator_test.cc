@@ -262,6 +262,17 @@ TEST(EstimatorTest, WithRefusalsABatchIsNoLargerThanItsFirstQueryAllows) {
   EXPECT_EQ(estimator.estimate({{{0, 4, 1}}}, {}, LateQueries::kRefused).missed, 1u);
 }
 
+// Of 1,000 a second the first stage takes 8 in 16 ms, and the second one as many.
+TEST(EstimatorTest, WithRefusalsAnOverloadKeepsWholeBatches) {
+  const PlannedPipeline pipeline =
+      chain({{linear_kind("cpu", 1, ms(8), ms(1), 8)}, {linear_kind("cpu", 1, ms(8), ms(1), 8)}});
+  std::vector<Duration> arrivals;
+  for (int i = 0; i < 4000; ++i) arrivals.push_back(ms(i));
+  const QueryTrace trace = QueryTrace::draw(pipeline, arrivals, 1);
+  Estimator estimator(pipeline, trace, {ms(60)});
+  EXPECT_NEAR(estimator.estimate({{{0, 8, 1}, {0, 8, 1}}}, {}, LateQueries::kRefused).attainment(), 0.5, 0.02);
+}
+
 TEST(EstimatorTest, AQueryWaitsOnceForEachElementAndIsDoneWithTheLast) {
   PlannedPipeline pipeline =
       chain({{linear_kind("cpu", 1, ms(0), ms(1), 1)}, {linear_kind("cpu", 1, ms(0), ms(10), 2)}});

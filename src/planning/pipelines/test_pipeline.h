@@ -3,6 +3,7 @@
 #define FOLIOT_PLANNING_PIPELINES_TEST_PIPELINE_H_
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,33 @@ inline std::vector<Duration> gamma_arrivals(double rate, double variation, Durat
     at += Duration::from_seconds(random.gamma_with_variation(variation) / rate);
     if (at > length) return arrivals;
     arrivals.push_back(at);
+  }
+}
+
+// Four stages of which the second has batches of up to 32: whole ones serve seven times as many as batches of one.
+inline PlannedPipeline four_stages() {
+  const auto of = [](int64_t milliseconds) { return Duration::milliseconds(milliseconds); };
+  return chain({{linear_kind("cpu", 1, of(1), of(2), 8)},
+                {linear_kind("gpu", 3, of(8), of(1), 32)},
+                {linear_kind("cpu", 1, of(1), of(4), 8)},
+                {linear_kind("cpu", 1, of(1), of(1), 8)}});
+}
+
+// Arrivals in so many seconds, exponentially distributed gaps. "step", "ramp" and "spike" have up to `most` times the
+// rate at times; others are steady.
+inline std::vector<Duration> shaped_arrivals(const std::string& shape, double rate, double most, double seconds,
+                                             Random& random) {
+  const auto factor_at = [&](double at) {
+    if (shape == "step") return at >= 100 && at < 200 ? most : 1;
+    if (shape == "ramp") return 1 + (most - 1) * std::max(0.0, 1 - std::abs(at - 150) / 100);
+    if (shape == "spike") return at >= 100 && std::fmod(at, 100) < 10 ? most : 1;
+    return 1.0;
+  };
+  std::vector<Duration> arrivals;
+  for (double at = 0;;) {
+    at += random.gamma_with_variation(1) / (rate * factor_at(at));
+    if (at > seconds) return arrivals;
+    arrivals.push_back(Duration::from_seconds(at));
   }
 }
 
