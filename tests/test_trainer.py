@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -224,18 +225,64 @@ def test_noise_is_larger_where_items_have_few_observations():
     assert als.metrics["noise_factor"] == 1
 
 
-def test_features_that_spark_found_are_calibrated():
-    features = features_of(100)
-    known, weights = normal_users(features, 1000, 20, 6)
+class Parts(spark_trainer.SparkObservations):
+    """As Spark has them, here."""
+
+    def __init__(self, folder):
+        super().__init__(SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=7)), folder)
+
+    def map(self, function, *arguments):
+        return [function(trainer.read_observations(self.folder, *part), *arguments) for part in self.parts]
+
+
+def test_spark_reads_each_observation_in_one_part(folders):
+    folder, _ = folders
+    write_folder(folder, np.zeros((40, 2)))
+    parts, whole = Parts(folder), trainer.read_observations(folder)
+    assert len(parts.parts) == 7 and parts.user_count == whole.user_count and parts.item_count == whole.item_count
+    columns = parts.map(spark_trainer.all_columns)
+    for name, expected in spark_trainer.all_columns(whole).items():
+        np.testing.assert_array_equal(np.concatenate([part[name] for part in columns]), expected)
+
+
+def test_parts_are_cut_between_users(folders):
+    folder, _ = folders
+    write_folder(folder, np.zeros((40, 2)))
+    for counts in ([5], [0, 0, 3], [1, 900, 1, 0], [1] * 50):
+        np.array(counts, "<u8").tofile(folder / "counts.u64")
+        parts = Parts(folder).parts
+        ends = np.cumsum(counts)
+        assert [part[0] for part in parts] == [0, *np.cumsum([part[1] for part in parts])[:-1]]
+        assert sum(part[1] for part in parts) == len(counts)
+        assert all(begin == ends[first] - counts[first] for first, _, begin in parts)
+
+
+def test_features_that_spark_found_are_calibrated(folders):
+    folder, _ = folders
+    of_user, of_item, values = write_folder(folder, np.zeros((40, 2)))
+    index = np.unique(of_user, return_inverse=True)[1]
+    whole = trainer.ALS({"seed": 1, "features": 4, "lambdas": [3], "iterations": 8}, say=lambda _: None)
+    known, _ = whole.retrain(trainer.read_observations(folder), np.zeros((40, 0), np.float32), None)
 
     class Found(spark_trainer.SparkALS):
-        def item_factors(self, observations, offsets, rank, ridge_lambda, iterations):
-            return np.arange(100), features[:, 1:] / 7
+        def item_factors(self, *_):
+            return np.arange(40), known[:, 1:] / 7
 
-    als = Found({"seed": 1, "features": 3}, None, None)
-    found, of_users, ridge_lambda = als.fit(known, als.start(np.zeros((100, 0)), 100), 5, 1)
-    assert (found[:, 0] == 1).all() and 0 < ridge_lambda < 1
-    assert np.mean((of_users @ found.T - weights @ features.T) ** 2) < 0.02
+    als = Found({"seed": 1, "features": 4, "lambdas": [3], "iterations": 8}, say=lambda _: None)
+    found, of_users = als.retrain(Parts(folder), np.zeros((40, 0), np.float32), None)
+    assert (found[:, 0] == 1).all() and als.metrics["observations"] == len(values)
+    errors = np.einsum("ij,ij->i", of_users[index], found[of_item]) - values
+    assert np.mean(errors**2) < 0.02
+    np.testing.assert_allclose(als.metrics["loss"], np.mean(errors**2), rtol=1e-3)
+    np.testing.assert_allclose(als.metrics["held_out_losses"]["3"], whole.metrics["held_out_losses"]["3"], rtol=0.2)
+
+
+def test_weights_that_a_trainer_leaves_to_spark_are_the_servers(folders):
+    folder, _ = folders
+    write_folder(folder, np.zeros((40, 2)))
+    features = np.random.default_rng(4).normal(size=(40, 3)).astype(np.float32)
+    found, mean = Parts(folder).weights(features, 2)
+    np.testing.assert_allclose(found, trainer.user_weights(trainer.read_observations(folder), features, 2, mean), atol=1e-5)
 
 
 def test_what_the_server_hides_is_not_trained_on(folders):

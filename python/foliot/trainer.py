@@ -34,6 +34,8 @@ NOISE_MIN = 1e-4
 # By which the noise is taken to be larger than calibrate() finds it: where items have few observations, their features fit
 # the noise of these.
 NOISE_FACTORS = (1, 1.5, 2.5, 4, 6, 10)
+# That are written at a time.
+PARQUET_ROWS = 1 << 20
 # An observation in ten is held out, as the server does (src/answer/personal/storage/weight_table.cc).
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
@@ -48,6 +50,7 @@ class Observations:
     is_held_out: np.ndarray
     user_count: int
     item_count: int
+    first_user: int = 0  # among all users, where these are the observations of some
 
     def select(self, mask):
         return dataclasses.replace(
@@ -110,23 +113,58 @@ def calibrate(observations, features, weights, ridge_lambda, seed):
     they are. C is drawn to what ALS assumed as if by as many users as there are features. With C = U U', features f become
     U'f, and weights U^-1 w. U is an upper triangle, and all is divided by its first entry: the first feature stays 1.
     """
-    width = features.shape[1]
-    counts = np.bincount(observations.users, minlength=observations.user_count)
-    seen = np.flatnonzero(counts)
+    seen = np.flatnonzero(np.bincount(observations.users, minlength=observations.user_count))
     variance = float(observations.values.var()) if len(observations.values) else 0.0
     if variance == 0:
-        return features, ridge_lambda, weights.mean(axis=0) if len(weights) else np.zeros(width, np.float32)
+        return features, ridge_lambda, weights.mean(axis=0) if len(weights) else np.zeros(features.shape[1], np.float32)
+    sample = sample_of(seen, features.shape[1], seed)
+    return calibrate_by([moments(observations, sample, features, weights)], features, ridge_lambda, variance)
+
+
+def sample_of(seen, width, seed):
     size = min(CALIBRATION_USERS, max(1, CALIBRATION_ENTRIES // width**2))
-    sample = np.random.default_rng(seed).permutation(seen)[:size]
+    return np.random.default_rng(seed).permutation(seen)[:size]
+
+
+@dataclasses.dataclass
+class Moments:
+    """What calibrate() needs to know of some users. F are the features of a user's items, y its values."""
+
+    matrices: np.ndarray  # F'F of each
+    sides: np.ndarray  # F'y of each
+    weights: np.ndarray  # their sum
+    squares: float  # of all values
+    errors: float  # squares of what the weights leave over
+    count: int  # of values
+
+
+def moments(observations, sample, features, weights):
+    width = features.shape[1]
     part = observations.select(np.isin(observations.users, sample))
     matrices, sides = np.zeros((len(sample), width, width)), np.zeros((len(sample), width))
     done = 0
     for chosen, matrix, right in blocks(part.users, part.user_count, part.items, part.values, features):
         matrices[done : done + len(chosen)], sides[done : done + len(chosen)] = matrix, right
         done += len(chosen)
-    squares = float(np.sum(part.values.astype(np.float64) ** 2))
-    mean = weights[sample].mean(axis=0).astype(np.float64)
-    noise = max(float(np.mean((part.values - predict(part, features, weights)) ** 2)), NOISE_MIN * variance)
+    return Moments(
+        matrices=matrices,
+        sides=sides,
+        weights=weights[sample].sum(axis=0, dtype=np.float64),
+        squares=float(np.sum(part.values.astype(np.float64) ** 2)),
+        errors=float(np.sum((part.values - predict(part, features, weights)).astype(np.float64) ** 2)),
+        count=len(part.values),
+    )
+
+
+def calibrate_by(parts, features, ridge_lambda, variance):
+    """calibrate(), by the moments of a sample of users."""
+    width = features.shape[1]
+    matrices = np.concatenate([part.matrices for part in parts])
+    sides = np.concatenate([part.sides for part in parts])
+    users, count = len(sides), sum(part.count for part in parts)
+    squares = sum(part.squares for part in parts)
+    mean = sum(part.weights for part in parts) / users
+    noise = max(sum(part.errors for part in parts) / count, NOISE_MIN * variance)
     assumed = np.eye(width) / ridge_lambda
     covariance = noise * assumed
     for _ in range(CALIBRATION_ROUNDS):
@@ -135,9 +173,9 @@ def calibrate(observations, features, weights, ridge_lambda, seed):
         means = np.matmul(spreads, (sides / noise + precision @ mean)[:, :, None])[:, :, 0]
         mean = means.mean(axis=0)
         around = means - mean
-        covariance = (around.T @ around + spreads.sum(axis=0) + width * noise * assumed) / (len(sample) + width)
+        covariance = (around.T @ around + spreads.sum(axis=0) + width * noise * assumed) / (users + width)
         left = squares - 2 * np.sum(sides * means) + np.einsum("ui,uij,uj->", means, matrices, means, optimize=True)
-        noise = max(float(left + np.sum(matrices * spreads)) / len(part.values), NOISE_MIN * variance)
+        noise = max(float(left + np.sum(matrices * spreads)) / count, NOISE_MIN * variance)
     upper = np.linalg.cholesky(covariance[::-1, ::-1])[::-1, ::-1]
     first = upper[0, 0]
     features = (features @ upper / first).astype(np.float32)
@@ -258,65 +296,82 @@ class ALS:
         return self._features, weights
 
 
-def read(folder):
-    def array(name):
-        return np.fromfile(folder / name, dtype="<u8" if name.endswith("u64") else "<f4")
+def column(folder, name, begin=0, count=-1):
+    kind = np.dtype("<u8" if name.endswith("u64") else "<f4")
+    return np.fromfile(folder / name, dtype=kind, count=count, offset=begin * kind.itemsize)
 
+
+def read(folder):
+    """The options, and the features of the version before."""
     options = json.loads((folder / "options.json").read_text())
-    users, counts, ids, items = (array(name + ".u64") for name in ("users", "counts", "ids", "items"))
-    values, probabilities = array("values.f32"), array("probabilities.f32")
-    known_items = array("known_items.u64")
-    features = array("known_features.f32").reshape(len(known_items), options["known_features"])
-    of_user = np.repeat(np.arange(len(users)), counts.astype(np.int64))
+    return options, column(folder, "known_features.f32").reshape(-1, options["known_features"])
+
+
+def read_observations(folder, first_user=0, user_count=-1, begin=0):
+    """Those of so many users (-1: all), of which the first one has this index, and its first observation is at `begin`."""
+    counts = column(folder, "counts.u64", first_user, user_count).astype(np.int64)
+    size = int(counts.sum())
+    ids, items = (column(folder, name, begin, size) for name in ("ids.u64", "items.u64"))
+    values, probabilities = (column(folder, name, begin, size) for name in ("values.f32", "probabilities.f32"))
+    known_items = column(folder, "known_items.u64")
     at = np.searchsorted(known_items, items)
     at[at == len(known_items)] = 0
     # Not items that left, nor the validation pool, nor what is hidden (-1): the server judges the version by these.
     is_used = (known_items[at] == items) & (probabilities == 0)
     with np.errstate(over="ignore"):
         is_held_out = ((ids * HASH) >> np.uint64(32)) % np.uint64(10) == 0
-    observations = Observations(of_user, at, values, is_held_out, len(users), len(known_items)).select(is_used)
-    columns = {
-        "user": users[of_user],
-        "item": items,
-        "id": ids,
-        "value": values,
-        "probability": probabilities,
-    }
-    return options, observations, features, columns
+    of_user = np.repeat(np.arange(len(counts)), counts)
+    return Observations(of_user, at, values, is_held_out, len(counts), len(known_items), first_user).select(is_used)
 
 
-def write_parquet(columns, path):
+def write_parquet(folder, path):
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         return False
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    users = column(folder, "users.u64")
+    ends = np.cumsum(column(folder, "counts.u64")).astype(np.int64)
+    writer = None
+    for begin in range(0, max(1, int(ends[-1])), PARQUET_ROWS):
+        size = min(PARQUET_ROWS, int(ends[-1]) - begin)
+        table = pyarrow.table(
+            {
+                "user": users[np.searchsorted(ends, np.arange(begin, begin + size), side="right")],
+                "item": column(folder, "items.u64", begin, size),
+                "id": column(folder, "ids.u64", begin, size),
+                "value": column(folder, "values.f32", begin, size),
+                "probability": column(folder, "probabilities.f32", begin, size),
+            }
+        )
+        writer = writer or pyarrow.parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    writer.close()
     return True
 
 
-def make_trainer(folder, options):
+def make_trainer(folder, options, default):
     file = folder / "trainer.py"
     if not file.exists():
-        return ALS(options)
+        return default(options)
     spec = importlib.util.spec_from_file_location("foliot_custom_trainer", file)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if not hasattr(module, "Trainer"):
         raise SystemExit("the trainer's file has no class Trainer; see docs/LEARNING.md")
     return module.Trainer(options)
 
 
-def train(folder, output, make):
-    """Trains with the trainer that make(options, columns) returns."""
+def train(folder, output, make, read_all=read_observations):
+    """Trains with the trainer that make(options) returns, on the observations that read_all(folder) gives it."""
     began = time.monotonic()
-    options, observations, features, columns = read(folder)
-    trainer = make(options, columns)
-    features, weights = trainer.retrain(observations, features, None)
+    options, features = read(folder)
+    trainer = make(options)
+    features, weights = trainer.retrain(read_all(folder), features, None)
     np.ascontiguousarray(features, dtype="<f4").tofile(output / "features.f32")
     np.ascontiguousarray(weights, dtype="<f4").tofile(output / "weights.f32")
     metrics = dict(getattr(trainer, "metrics", {}))
-    if write_parquet(columns, output / "observations.parquet"):
+    if write_parquet(folder, output / "observations.parquet"):
         metrics["parquet"] = True
     metrics["seconds"] = round(time.monotonic() - began, 1)
     training = {"lambda": float(trainer.ridge_lambda or 1), "metrics": metrics}
@@ -326,7 +381,7 @@ def train(folder, output, make):
 def main():
     folder = pathlib.Path(sys.argv[1])
     output = pathlib.Path(os.environ["FOLIOT_TRAINING_OUTPUT"])
-    train(folder, output, lambda options, _: make_trainer(folder, options))
+    train(folder, output, lambda options: make_trainer(folder, options, ALS))
 
 
 if __name__ == "__main__":

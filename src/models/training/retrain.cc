@@ -171,7 +171,7 @@ ChildOptions trainer_process(const fs::path& data, const fs::path& output, const
     }
   };
   if (!options.spark.empty()) {
-    pass_on({"JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "HADOOP_CONF_DIR"});
+    pass_on({"JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "HADOOP_CONF_DIR", "PYSPARK_PYTHON"});
     child.command = {"/usr/bin/env", options.python, "-m", "foliot.spark_trainer", data.string(), options.spark};
     return child;
   }
@@ -248,9 +248,6 @@ Result<Training> read_training(const fs::path& file) {
 
 Result<std::string> retrain(const fs::path& folder, const fs::path& state, const RetrainOptions& options,
                             const std::function<void(std::string_view)>& on_line) {
-  if (!options.spark.empty() && !options.trainer.empty()) {
-    return Status::invalid_argument("a trainer of your own cannot run on Spark; leave --spark or --trainer out");
-  }
   const PersonalSpec spec = read_personal(folder);
   if (spec.features) {
     return Status::invalid_argument(

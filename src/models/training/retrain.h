@@ -15,8 +15,8 @@
 //              training.json   {"lambda": ..., "metrics": {...}}
 //              observations.parquet      optional
 //
-// With `spark` it is `python -m foliot.spark_trainer FOLDER MASTER`, Foliot's own code, which is not confined: Spark
-// starts processes and needs a network.
+// With `spark` it is `python -m foliot.spark_trainer FOLDER MASTER`, which is not confined, nor is a trainer of the
+// user's there: Spark starts processes and needs a network. Its executors read FOLDER, each some users at a time.
 //
 // What it wrote is checked before a version is made of it: sizes, values, that no item is missing. The version's folder
 // appears whole, by renaming. No log of the server is changed, which may serve meanwhile.
@@ -53,8 +53,8 @@ struct RetrainOptions {
 };
 
 // Returns the name of the new version. `folder`: NAME, with its versions; `state`: that of the log. `on_line`: what the
-// trainer prints. Errors: kNotFound if there is no version or no log; kInvalidArgument for a trainer beside Spark, or
-// naming what is wrong with what the trainer made, or how it failed; kResourceExhausted if it did not end within the
+// trainer prints. Errors: kNotFound if there is no version or no log; kInvalidArgument naming what is
+// wrong with what the trainer made, or how it failed; kResourceExhausted if it did not end within the
 // time limit; kUnavailable if another process trains the model.
 Result<std::string> retrain(const std::filesystem::path& folder, const std::filesystem::path& state,
                             const RetrainOptions& options, const std::function<void(std::string_view)>& on_line);

@@ -209,13 +209,14 @@ TEST_F(RetrainTest, WhatTheTrainerMadeIsChecked) {
 
 TEST_F(RetrainTest, SparkIsTrainedOnWithoutConfinement) {
   options_.spark = "local[2]";
-  EXPECT_THAT(failure(""), HasSubstr("leave --spark or --trainer out"));
   std::string trainer = kTrainer;
   const std::string custom = "exec(open(os.path.join(folder, \"trainer.py\")).read())";
-  trainer.replace(trainer.find(custom), custom.size(),
-                  "assert sys.argv[2] == 'local[2]'\nopen('" + (folder_ / "state" / "lock").string() + "')");
+  trainer.replace(
+      trainer.find(custom), custom.size(),
+      "assert sys.argv[2] == 'local[2]'\nassert os.path.exists(os.path.join(folder, 'trainer.py'))\nopen('" +
+          (folder_ / "state" / "lock").string() + "')");
   std::ofstream(folder_ / "package" / "foliot" / "spark_trainer.py") << trainer;
-  options_.trainer.clear();
+  std::ofstream(options_.trainer = folder_ / "code.py") << "x = 1\n";
   const Result<std::string> name =
       retrain(folder_ / "model", folder_ / "state", options_, [](std::string_view /*line*/) {});
   ASSERT_TRUE(name.ok()) << name.status().message();

@@ -25,9 +25,12 @@ TEST(ConfidentPlanTest, ATraceIsRedrawnAsLongAndWithTheSameGaps) {
   EXPECT_NE(drawn.arrivals_ns, trace.arrivals_ns);
 }
 
+// By the coefficient of variation of the gaps.
+class ConfidentPlanOfArrivalsTest : public testing::TestWithParam<double> {};
+
 // 40 plans of 20 s each, judged on fresh traces: 96 of 100 hold, 73 without a confidence. Of 40, 33 are three standard
 // deviations less.
-TEST(ConfidentPlanTest, HoldsOnFreshArrivals) {
+TEST_P(ConfidentPlanOfArrivalsTest, HoldsOnFreshOnes) {
   const uint64_t seed = fresh_seed();
   const PlannedPipeline pipeline = two_stages();
   const LatencyGoal goal{ms(100)};
@@ -37,7 +40,7 @@ TEST(ConfidentPlanTest, HoldsOnFreshArrivals) {
   constexpr int kPlans = 40;
   for (uint64_t i = 0; i < kPlans; ++i) {
     const auto draw = [&](uint64_t number) {
-      return QueryTrace::draw(pipeline, gamma_arrivals(150, 1, Duration::seconds(20), number), number);
+      return QueryTrace::draw(pipeline, gamma_arrivals(150, GetParam(), Duration::seconds(20), number), number);
     };
     const QueryTrace trace = draw(seed + i);
     const auto plan = plan_pipeline(pipeline, trace, goal);
@@ -49,10 +52,13 @@ TEST(ConfidentPlanTest, HoldsOnFreshArrivals) {
     dollars += confident->cost;
     dollars_without += plan->cost;
   }
-  fmt::print("seed {}: {} of {} hold, at {:.3f} times the cost\n", seed, held, kPlans, dollars / dollars_without);
+  fmt::print("seed {}, variation {}: {} of {} hold, at {:.3f} times the cost\n", seed, GetParam(), held, kPlans,
+             dollars / dollars_without);
   EXPECT_GE(held, 33) << "seed " << seed;
   EXPECT_LE(dollars, 1.3 * dollars_without) << "seed " << seed;
 }
+
+INSTANTIATE_TEST_SUITE_P(ByVariation, ConfidentPlanOfArrivalsTest, testing::Values(1, 2));
 
 TEST(ConfidentPlanTest, NoConfidenceChangesNothing) {
   const PlannedPipeline pipeline = two_stages();
