@@ -120,8 +120,8 @@ def test_spark_finds_features_that_predict(ratings, tmp_path):
             assert metrics["parquet"] and (folder / "observations.parquet").stat().st_size > 0
             eventually(lambda: client.top_k(0, 1).version == "2")
             after = error_of(client, users[later], items[later], values[later])
-    print(f"\n{metrics['observations']} observations, {metrics['seconds']} s: mean squared error {before:.3f} with random features, "
-          f"{after:.3f} with Spark's; {NOISE ** 2} is noise")
+    print(f"\n{metrics['observations']} observations, {metrics['seconds']} s: mean squared error {before:.3f} with random "
+          f"features, {after:.3f} with Spark's; {NOISE ** 2} is noise")
     assert after < 1.5 * NOISE ** 2 < before
 
 

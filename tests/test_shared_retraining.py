@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ class Trained(Homes):
     """Three front ends; what their command prints is kept, and it waits until `released` is there."""
 
     def begin(self, when, *trainer):
-        words = shlex.join(eval(command(*trainer).removeprefix("command = ")))  # a list of texts
+        words = shlex.join(tomllib.loads(command(*trainer))["command"])
         words = words.replace("'{folder}'", "{folder}").replace("'{state}'", "{state}")
         script = f"echo began >> {self.printed}; while [ ! -e {self.released} ]; do sleep 0.1; done; {words} >> {self.printed}"
         (self.folder / "models/movies/personal.toml").write_text(LEARN + when + f"command = {['sh', '-c', script]}\n")

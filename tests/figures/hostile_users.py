@@ -33,6 +33,8 @@ class Users:
         self.random = np.random.default_rng(seed)
         self.features = self.random.normal(0, 0.4, (ITEMS, FEATURES)).astype(np.float32)
         self.features[:, 0] = 1
+        self.rough = self.features + self.random.normal(0, 0.3, self.features.shape).astype(np.float32)  # of version 1
+        self.rough[:, 0] = 1
         self.weights = self.random.normal(0, 0.5, (2 * count, FEATURES))  # the second half has no ratings
         self.weights[:, 0] += 3
         self.count = count
@@ -98,9 +100,10 @@ def clients_of(server):
 def retrain(folder, clients, users):
     """What retrained versions change: the error of the attacked model in that of the other."""
     for model in MODELS:
+        state = folder / "models/.observations" / model
         done = subprocess.run(
-            [foliot_binary(), "retrain", folder / "models" / model, "--state", folder / "models/.observations" / model, "--python",
-             sys.executable], capture_output=True, text=True, timeout=3600, check=False)
+            [foliot_binary(), "retrain", folder / "models" / model, "--state", state, "--python", sys.executable, "--background",
+             "false"], capture_output=True, text=True, timeout=3600, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     for client in clients:
         eventually(lambda client=client: client.top_k(0, 1).version == "2", 120)
@@ -132,7 +135,7 @@ def measure(count, each, kills, seed):
         for model in MODELS:
             (folder / "models" / model / "1").mkdir(parents=True)
             (folder / "models" / model / "personal.toml").write_text("")
-            personal.write_items(folder / "models" / model / "1/items.features", range(ITEMS), users.features)
+            personal.write_items(folder / "models" / model / "1/items.features", range(ITEMS), users.rough)
         server = stack.enter_context(Server(folder / "models", folder / "server.log", watch="200ms"))
         clients = clients_of(server)
         users.observe(clients, *users.ratings(each))
