@@ -66,13 +66,13 @@ def test_drift_leads_to_a_version_for_all_front_ends(homes):
     before = users.error()
     for _ in range(3 * SEEN):
         users.observe(1)
-        if sum(homes.leads()) > 0:
+        if "version 2 is better" in homes.frontends[0].output():
             break
     for frontend in homes.frontends:
         homes.await_logged(frontend, "personal model 'movies': version 2 ")
     assert all(version(frontend) == {"2"} for frontend in homes.frontends)
-    assert homes.leads() == [1, 0, 0]
-    observed, of_users = re.search(r"(\d+) observations of (\d+) users", homes.printed.read_text()).groups()
+    assert homes.leads()[0] >= 1 and homes.leads()[1:] == [0, 0], "the first that is not better is tried again with more"
+    observed, of_users = re.findall(r"(\d+) observations of (\d+) users", homes.printed.read_text())[-1]
     assert int(of_users) == USERS, "users of all front ends"
     assert int(observed) >= SEEN * USERS, "each observation once"
     assert users.error() < 0.8 * before
