@@ -62,6 +62,9 @@ struct Cluster {
   Duration lookahead(DeviceId id) const {
     return id.value() < timings.size() ? timings[id.value()].lookahead() : Duration();
   }
+  Duration usual_delivery(DeviceId id) const {
+    return id.value() < timings.size() ? timings[id.value()].usual_delivery() : Duration();
+  }
   bool has_model(ModelId id) const { return id.value() < models.size() && models[id.value()] != nullptr; }
   // It is there and is not being removed.
   bool is_offered(ModelId id) const { return has_model(id) && !withdrawn_[id.value()]; }

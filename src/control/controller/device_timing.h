@@ -68,6 +68,8 @@ class DeviceTiming {
   // but for one in a hundred.
   Duration delivery() const { return delivery_; }
   Duration report() const { return report_; }
+  // Half of the actions take so long or less to get there.
+  Duration usual_delivery() const { return deliveries_.median(); }
 
  private:
   struct Sent {

@@ -47,6 +47,9 @@ class PolicyStage {
     dispatcher_.set_delivery(DeviceId(device), Duration::from_milliseconds(ms));
   }
 
+  // The ways to all devices are measured, and what is expected of them at first holds.
+  void measure_ways() { dispatcher_.measure_ways(); }
+
   // A request that comes at `arrival` and is due at `deadline` (ms; below zero: best effort).
   RequestId request(ModelId model, double arrival, double deadline, bool offline = false) {
     const Request request{.id = RequestId(next_request_),

@@ -49,6 +49,8 @@ constexpr Duration kLateCommitment = Duration::microseconds(250);
 constexpr uint32_t kModelsCutMax = 32;
 // What waits for an outcome that is overdue is looked at again after so long.
 constexpr Duration kOverdueLook = Duration::microseconds(250);
+// To a device that is further away, everything is sent ahead.
+constexpr Duration kWayMax = Duration::microseconds(500);
 // Stands in for a rate of zero.
 constexpr double kGapRateMin = 1e-3;
 
@@ -101,6 +103,13 @@ bool BatchSelection::waits_for_output(DeviceId device, ModelId model, Duration e
   if (ready <= start || look <= now) return false;
   held_until_ = std::min(held_until_, look);
   return true;
+}
+
+bool BatchSelection::may_be_joined(DeviceId device, QueueKey key, size_t rows) const {
+  const DeviceModel& facts = board_.cluster().device(device);
+  const Duration way = board_.cluster().usual_delivery(device);
+  return facts.lane_count() == 1 && facts.infers_outstanding() > 0 && way <= kWayMax &&
+         exec(device, key.model, key.bucket, 0) <= way && rows < board_.cluster().batch_sizes(device, key.model).back();
 }
 
 // Requests of the chosen batch's own queue have moved up since.
@@ -562,6 +571,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, TimePoint now,
           waits_for_output(device, ModelId(id), exec(device, ModelId(id), BucketId(bucket), 0), now, start)) {
         continue;
       }
+      if (queue.best_effort() > 0 && may_be_joined(device, {ModelId(id), BucketId(bucket)}, queued)) continue;
       if (queue.best_effort() > 0 &&
           delayed(device, {ModelId(id), BucketId(bucket)}, first, queued, now, start, TimePoint::infinite_future())) {
         continue;

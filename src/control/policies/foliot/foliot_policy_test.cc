@@ -305,6 +305,41 @@ TEST(FoliotPolicyTest, BestEffortTakesNoLargerSizeForPaddingAlone) {
   EXPECT_EQ(sent[0].batch_size, 1u);
 }
 
+// A row takes 10 us, its way 50 us: a second one that is sent ahead is one that a third cannot join.
+TEST(FoliotPolicyTest, BestEffortOfShortExecsIsNotSentAhead) {
+  for (const bool is_short : {true, false}) {
+    PolicyStage stage = make_stage();
+    stage.measure_ways();
+    const ModelId a = stage.add_model();
+    for (uint32_t size = 0; size < 3; ++size) stage.set_exec(a, Duration::microseconds(is_short ? 10 : 100), size);
+    stage.request(a, 0, -1);
+    const auto first = stage.plan(0);
+    ASSERT_EQ(first.size(), 1u);
+    stage.request(a, 0.01, -1);
+    ASSERT_EQ(stage.plan(0.01).size(), is_short ? 0u : 1u);
+    if (!is_short) continue;
+    stage.request(a, 0.02, -1);
+    EXPECT_TRUE(stage.plan(0.02).empty());
+    stage.finish(first[0], 0.1, Duration::microseconds(10));
+    const auto joined = stage.plan(0.1);
+    ASSERT_FALSE(joined.empty());
+    EXPECT_EQ(joined[0].batch_size, 2u);
+  }
+}
+
+TEST(FoliotPolicyTest, AFullBatchOfBestEffortIsSentAhead) {
+  PolicyStage stage = make_stage();
+  stage.measure_ways();
+  const ModelId a = stage.add_model();
+  for (uint32_t size = 0; size < 3; ++size) stage.set_exec(a, Duration::microseconds(10), size);
+  stage.request(a, 0, -1);
+  ASSERT_EQ(stage.plan(0).size(), 1u);
+  for (int i = 0; i < 4; ++i) stage.request(a, 0.01, -1);
+  const auto full = stage.plan(0.01);
+  ASSERT_EQ(full.size(), 1u);
+  EXPECT_EQ(full[0].batch_size, 4u);
+}
+
 TEST(FoliotPolicyTest, BestEffortRunsOnlyWhereNothingHasToWaitForIt) {
   PolicyStage stage = make_stage();
   const ModelId a = stage.add_model();
