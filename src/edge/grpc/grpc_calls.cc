@@ -5,6 +5,7 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <utility>
 
 #include "foundation/base/held_wakes.h"
 
@@ -43,11 +44,18 @@ std::string GrpcCall::source() const {
 }
 
 bool GrpcCall::hold_answer(uint64_t bytes) {
+  calls_.answers().release(answer_source_, std::exchange(answer_bytes_held_, 0));
   if (bytes <= kSmallAnswerBytes) return true;
-  answer_source_ = source();
+  if (answer_source_.empty()) answer_source_ = source();
   if (!calls_.answers().hold(answer_source_, bytes)) return false;
   answer_bytes_held_ = bytes;
   return true;
+}
+
+std::optional<CallError> GrpcCall::expect_answer(uint64_t bytes) {
+  // One of more is refused, if at all, for what is wrong with it.
+  if (hold_answer(std::min(bytes, calls_.answers().source_bytes_max()))) return std::nullopt;
+  return no_room();
 }
 
 std::optional<CallError> GrpcCall::hold_request(uint64_t bytes) {
@@ -62,9 +70,13 @@ std::optional<CallError> GrpcCall::hold_request(uint64_t bytes) {
   return error;
 }
 
-grpc::Status GrpcCall::no_room() {
+CallError GrpcCall::no_room() const {
   CallError error = call_error(Status::unavailable(calls_.answers().refusal(answer_source_)));
   error.retry_after = Duration::seconds(1);
+  return error;
+}
+
+grpc::Status GrpcCall::refused(const CallError& error) {
   add_refusal(error, context_);
   return to_grpc(error);
 }

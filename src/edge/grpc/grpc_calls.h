@@ -84,8 +84,11 @@ class GrpcCall {
   grpc::Status within_budget(const grpc::Status& status, Response& response) {
     if (!status.ok() || hold_answer(response.ByteSizeLong())) return status;
     response.Clear();
-    return no_room();
+    return refused(no_room());
   }
+  // Its answer will have so many bytes: why there is no room for it beside those that its source has not read, or that
+  // it expects; nothing if there is. The room is held as that of an answer.
+  std::optional<CallError> expect_answer(uint64_t bytes);
   // A message of so many bytes has come: why its source may have no more; nothing if it may. The room is held until the
   // call is over.
   std::optional<CallError> hold_request(uint64_t bytes);
@@ -97,8 +100,10 @@ class GrpcCall {
  private:
   friend class GrpcCalls;
 
+  // Instead of what was held.
   bool hold_answer(uint64_t bytes);
-  grpc::Status no_room();
+  grpc::Status refused(const CallError& error);
+  CallError no_room() const;
 
   std::string answer_source_;  // of what is held
   uint64_t answer_bytes_held_ = 0;

@@ -12,6 +12,7 @@
 
 #include "answer/inference/call_error.h"
 #include "edge/grpc/grpc_request.h"
+#include "edge/requests/expected_answer.h"
 
 namespace foliot {
 namespace {
@@ -27,19 +28,10 @@ constexpr size_t kStreamRequestsMax = 1024;
 // One stream's answers may fill this part of what their source may have.
 constexpr uint64_t kStreamsOfSource = 4;
 
-// Of a stream that none has answered yet. Dimensions that vary count as 1.
 uint64_t expected_answer_bytes(const ServedNames& names, const ModelInferRequest& message) {
-  constexpr int64_t kRowsMax = 1 << 20;
-  const auto model = names.find(message.model_name(), message.model_version());
-  if (!model.ok()) return 1;
-  uint64_t row_bytes = 1;
-  for (const TensorSpec& output : (*model)->outputs) {
-    uint64_t bytes = output.type == DataType::kBytes ? 1 : size_of(output.type);
-    for (const int64_t extent : output.shape) bytes *= static_cast<uint64_t>(std::max<int64_t>(extent, 1));
-    row_bytes += bytes;
-  }
-  const bool has_rows = message.inputs_size() > 0 && message.inputs(0).shape_size() > 0;
-  return row_bytes * static_cast<uint64_t>(has_rows ? std::clamp<int64_t>(message.inputs(0).shape(0), 1, kRowsMax) : 1);
+  const bool has_shape = message.inputs_size() > 0 && message.inputs(0).shape_size() > 0;
+  return foliot::expected_answer_bytes(names, message.model_name(), message.model_version(),
+                                       has_shape ? message.inputs(0).shape(0) : 1);
 }
 
 // One message and its inference, from either kind of call.
@@ -137,6 +129,8 @@ class UnaryInference final : public GrpcCall, public AnswerSink {
     calls_.add<UnaryInference>(protocol_);
     if (const auto refusal = turned_away(Scope::kInfer, "ModelInfer")) return finish(*refusal);
     if (const auto error = hold_request(inference_.message().ByteSizeLong())) return finish_with(*error);
+    const uint64_t answer_bytes = expected_answer_bytes(calls_.parts().names, inference_.message());
+    if (const auto error = expect_answer(answer_bytes)) return finish_with(*error);
     if (const auto error = inference_.start(calls_, tenant(), context_, *this)) finish_with(*error);
   }
   void finish_with(const CallError& error) {

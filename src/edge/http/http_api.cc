@@ -15,6 +15,7 @@
 #include "edge/http/http_personal.h"
 #include "edge/http/http_responses.h"
 #include "edge/http/http_tables.h"
+#include "edge/requests/expected_answer.h"
 #include "edge/requests/json_feedback.h"
 #include "edge/requests/json_text.h"
 #include "edge/requests/server_info.h"
@@ -561,11 +562,18 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
     return exchange.respond(error_response(request.status()));
   }
   request->query.body_bytes = exchange.body().size();
+  // Its rows were read for the highest version; which one answers is for the call to choose.
+  const std::string name(table ? client_name(request->model->name) : model);
+  const std::vector<TensorView>& inputs = request->query.inputs;
+  const bool has_shape = !inputs.empty() && !inputs.front().shape.empty();
+  const int64_t first_extent = has_shape ? inputs.front().shape.front() : 1;
+  if (auto refusal = exchange.expect_answer(expected_answer_bytes(parts_.names, name, version, first_extent))) {
+    charge_for_refused_body(parts_.gate, exchange);
+    return exchange.respond(*std::move(refusal));
+  }
 
   parts_.unknown_names.note(request->parameters.unknown);
 
-  // Its rows were read for the highest version; which one answers is for the call to choose.
-  const std::string name(table ? client_name(request->model->name) : model);
   std::optional<TableForm> form;
   if (table) form = table->form;
   auto inference = std::make_unique<HttpInference>(parts_.inference, exchange, std::move(request).value(), form);

@@ -226,6 +226,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   TimePoint arrival() const override { return arrival_; }
   void respond(HttpResponse response) override;
   void keep(std::unique_ptr<HttpPending> pending) override;
+  std::optional<HttpResponse> expect_answer(uint64_t bytes) override;
 
  private:
   enum class Phase { kShakingHands, kReading, kHandling, kWriting, kLingering };
@@ -241,7 +242,8 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   void decode_aside(bool is_compressed);
   void on_decoded(const Status& status);
   bool hold_body(uint64_t bytes);
-  bool hold_answer();
+  bool hold_answer(uint64_t bytes);
+  HttpResponse no_room_for_answer() const;
   void release_answer();
   bool takes_too_long(TimePoint now);
   void refuse_body();
@@ -568,10 +570,15 @@ void HttpServer::Session::respond(HttpResponse response) {
   write();
 }
 
-// False: there is no room for this response among those that wait to be read.
-bool HttpServer::Session::hold_answer() {
-  uint64_t bytes = 0;
-  for (const std::string& piece : response_.body) bytes += piece.size();
+std::optional<HttpResponse> HttpServer::Session::expect_answer(uint64_t bytes) {
+  // One of more is refused, if at all, for what is wrong with it.
+  if (hold_answer(std::min(bytes, server_.answers.source_bytes_max()))) return std::nullopt;
+  return no_room_for_answer();
+}
+
+// Instead of what was held. False: there is no room for so much among what waits to be read.
+bool HttpServer::Session::hold_answer(uint64_t bytes) {
+  release_answer();
   if (bytes <= kSmallAnswerBytes) return true;
   source_ = server_.handler.source(*this);
   if (!server_.answers.hold(source_, bytes)) return false;
@@ -581,11 +588,16 @@ bool HttpServer::Session::hold_answer() {
 
 void HttpServer::Session::release_answer() { server_.answers.release(source_, std::exchange(answer_bytes_held_, 0)); }
 
+HttpResponse HttpServer::Session::no_room_for_answer() const {
+  HttpResponse response = error_response(503, server_.answers.refusal(source_));
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
 void HttpServer::Session::write() {
-  if (!hold_answer()) {
-    response_ = error_response(503, server_.answers.refusal(source_));
-    response_.headers.emplace_back("Retry-After", "1");
-  }
+  uint64_t body_bytes = 0;
+  for (const std::string& piece : response_.body) body_bytes += piece.size();
+  if (!hold_answer(body_bytes)) response_ = no_room_for_answer();
   written_bytes_ = taken_bytes_ = 0;
   taken_at_ = phase_began_;
   head_ = head_of(response_, !close_after_, parser_->get().version());

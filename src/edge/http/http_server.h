@@ -81,6 +81,9 @@ class HttpExchange {
   // `pending` is given first.
   virtual void respond(HttpResponse response) = 0;
   virtual void keep(std::unique_ptr<HttpPending> pending) = 0;
+  // The response will have so many bytes: what to respond if there is no room for it beside those that its source has
+  // not taken, or that it expects; nothing if there is, and it is counted until the response is written.
+  virtual std::optional<HttpResponse> expect_answer(uint64_t bytes) = 0;
 
  protected:
   ~HttpExchange() = default;

@@ -1,5 +1,6 @@
-// AnswerBudget: the bytes of answers that clients have not taken yet, by source and in all. A source, which is a key or
-// an address, has one answer or at most a quarter of all, so that one that reads nothing leaves room to the others.
+// AnswerBudget: the bytes of answers that clients wait for or have not taken yet, by source and in all. A source, which
+// is a key or an address, has one answer or at most a quarter of all, so that one that reads nothing leaves room to the
+// others.
 //
 // Threading: any thread.
 #ifndef FOLIOT_EDGE_REQUESTS_ANSWER_BUDGET_H_
