@@ -30,8 +30,12 @@ constexpr uint64_t kStreamsOfSource = 4;
 
 uint64_t expected_answer_bytes(const ServedNames& names, const ModelInferRequest& message) {
   const bool has_shape = message.inputs_size() > 0 && message.inputs(0).shape_size() > 0;
+  const auto asked_for = [&message](std::string_view output) {
+    return message.outputs().empty() ||
+           std::ranges::any_of(message.outputs(), [&](const auto& asked) { return asked.name() == output; });
+  };
   return foliot::expected_answer_bytes(names, message.model_name(), message.model_version(),
-                                       has_shape ? message.inputs(0).shape(0) : 1);
+                                       has_shape ? message.inputs(0).shape(0) : 1, asked_for);
 }
 
 // One message and its inference, from either kind of call.

@@ -26,6 +26,7 @@
 #include "edge/requests/server_info.h"
 #include "edge/requests/server_settings.h"
 #include "foundation/base/check.h"
+#include "foundation/platform/thread.h"
 
 namespace foliot {
 namespace {
@@ -423,6 +424,7 @@ Status GrpcServer::State::start() {
   refuse_unknown_methods(unknown_methods, calls);
   const auto run = [](GrpcCalls& served) {
     pthread_setname_np(pthread_self(), "foliot-grpc");
+    wake_promptly();
     served.run();
   };
   threads.emplace_back(run, std::ref(calls));

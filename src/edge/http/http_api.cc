@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -567,7 +568,11 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
   const std::vector<TensorView>& inputs = request->query.inputs;
   const bool has_shape = !inputs.empty() && !inputs.front().shape.empty();
   const int64_t first_extent = has_shape ? inputs.front().shape.front() : 1;
-  if (auto refusal = exchange.expect_answer(expected_answer_bytes(parts_.names, name, version, first_extent))) {
+  const auto asked_for = [&outputs = request->query.outputs](std::string_view output) {
+    return outputs.empty() || std::ranges::find(outputs, output) != outputs.end();
+  };
+  const uint64_t answer_bytes = expected_answer_bytes(parts_.names, name, version, first_extent, asked_for);
+  if (auto refusal = exchange.expect_answer(answer_bytes)) {
     charge_for_refused_body(parts_.gate, exchange);
     return exchange.respond(*std::move(refusal));
   }

@@ -28,6 +28,7 @@
 #include "edge/requests/spare_descriptor.h"
 #include "foundation/base/check.h"
 #include "foundation/base/idle_evictions.h"
+#include "foundation/platform/thread.h"
 
 namespace foliot {
 namespace {
@@ -730,6 +731,7 @@ void HttpServer::State::sweep() {
 
 void HttpServer::State::run() {
   pthread_setname_np(pthread_self(), options.thread_name.c_str());
+  wake_promptly();
   context.run();
 }
 

@@ -48,13 +48,10 @@ void ask_for_slices(uint64_t nanoseconds) {
 void* run(void* argument) {
   const std::unique_ptr<Start> start(static_cast<Start*>(argument));
   pthread_setname_np(pthread_self(), start->options.name.c_str());
-  // By default the kernel lets every timer of a thread slip by 50 us, to save
-  // wake-ups. Background threads keep that.
-  if (start->options.nice <= 0) prctl(PR_SET_TIMERSLACK, 1);
   // On Linux priorities belong to threads, and 0 names the calling one. Lowering the
   // priority is always allowed.
   if (start->options.nice != 0) setpriority(PRIO_PROCESS, 0, start->options.nice);
-  if (start->options.nice <= 0) ask_for_slices(kSliceNanoseconds);
+  if (start->options.nice <= 0) wake_promptly();
   const MemoryNode node(start->options.memory_node);
   start->body();
   return nullptr;
@@ -110,6 +107,12 @@ void Thread::join() {
 }
 
 bool Thread::is_current() const { return handle_ && pthread_equal(*handle_, pthread_self()) != 0; }
+
+// By default the kernel lets every timer of a thread slip by 50 us, to save wake-ups. Background threads keep that.
+void wake_promptly() {
+  prctl(PR_SET_TIMERSLACK, 1);
+  ask_for_slices(kSliceNanoseconds);
+}
 
 void use_default_slices() { ask_for_slices(0); }
 

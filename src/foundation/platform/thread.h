@@ -54,6 +54,10 @@ class Thread {
   std::optional<pthread_t> handle_;
 };
 
+// Gives the calling thread what a Thread that is no background thread has: precise timers and prompt waking. For
+// threads that are no Thread.
+void wake_promptly();
+
 // Gives the calling thread the kernel's own time slices, in place of the short ones that a process inherits from the
 // serving thread that starts it. Its priority stays.
 void use_default_slices();

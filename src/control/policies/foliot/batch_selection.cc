@@ -108,8 +108,10 @@ bool BatchSelection::waits_for_output(DeviceId device, ModelId model, Duration e
 bool BatchSelection::may_be_joined(DeviceId device, QueueKey key, size_t rows) const {
   const DeviceModel& facts = board_.cluster().device(device);
   const Duration way = board_.cluster().usual_delivery(device);
-  return facts.lane_count() == 1 && facts.infers_outstanding() > 0 && way <= kWayMax &&
-         exec(device, key.model, key.bucket, 0) <= way && rows < board_.cluster().batch_sizes(device, key.model).back();
+  // On another lane something else may run for long.
+  const bool waits = facts.lane_count() == 1 ? facts.infers_outstanding() > 0 : facts.infers_outstanding(key.model) > 0;
+  return waits && way <= kWayMax && exec(device, key.model, key.bucket, 0) <= way &&
+         rows < board_.cluster().batch_sizes(device, key.model).back();
 }
 
 // Requests of the chosen batch's own queue have moved up since.
