@@ -39,8 +39,9 @@ bool AnswerBudget::is_exceeded_by(const std::string& source) const {
 }
 
 std::string AnswerBudget::refusal(const std::string& source) const {
-  return fmt::format("answers that were not read fill the {} bytes that '{}' may have, or the {} bytes of all",
-                     source_bytes_max(), source, bytes_max());
+  return fmt::format(
+      "answers that are waited for or not read fill the {} bytes that '{}' may have, or the {} bytes of all",
+      source_bytes_max(), source, bytes_max());
 }
 
 uint64_t AnswerBudget::bytes() const {

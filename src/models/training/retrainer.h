@@ -121,6 +121,8 @@ class Retrainer final : public MetricsSource {
   // Errors, as the next: why it could not be done.
   static Status stage(const Model& model, const Place& place);
   Status gather(const Model& model, const Place& place) const;
+  // Errors: kUnavailable, if the front ends are not those of the last lead(), or this is not the first of them.
+  Status still_leads() const;
   void note(Model& model, uint64_t record) const;
 
   const Options options_;

@@ -97,6 +97,7 @@ std::optional<Retrainer::Ended> Retrainer::train_for_all(const Model& model, con
     ran = Status::internal(fmt::format("its command left no version above {} in {{folder}}", before));
   }
   if (ran.ok()) ran = PersonalVersion::open(place.folder / name).status();
+  if (ran.ok()) ran = still_leads();
   const Status taken = ran.ok() ? models_.publish(model.spec->name, place.folder / name) : ran;
   if (!taken.ok() && name != before) set_aside(place.folder / name, folder);
   std::error_code ignored;  // without Parquet there is none
@@ -110,6 +111,13 @@ std::optional<Retrainer::Ended> Retrainer::train_for_all(const Model& model, con
   remove_older(folder, name, served);
   return Ended{.outcome = RetrainOutcome::kTaken,
                .report = fmt::format("version {} is better on what is withheld from trainers, and is served", name)};
+}
+
+// Users that moved while they were gathered are missing, and another leader may have made a version meanwhile.
+Status Retrainer::still_leads() const {
+  const std::optional<std::vector<std::string>> led = options_.peers->led();
+  if (led && *led == peers_) return Status();
+  return Status::unavailable("front ends have come, gone or moved users meanwhile");
 }
 
 // The newest version is there by a link. The command of a leader that was killed may still run: it has no place then to
@@ -153,6 +161,7 @@ Status Retrainer::gather(const Model& model, const Place& place) const {
       pass = some.pass;
     } while (pass != 0);
   }
+  FOLIOT_RETURN_IF_ERROR(still_leads());
   return log.finish();
 }
 

@@ -35,11 +35,13 @@ class FakePeers : public RetrainPeers {
   }
   Result<Copies> copies(const std::string&, const std::string&, uint64_t pass) override {
     if (!answers) return Status::unavailable("front end 'b' is gone");
+    leads = leads_after_copies;
     const std::vector<UserObservation> one{{.id = pass + 1, .item = pass, .value = 1}};
     return Copies{.copies = {encode_copy(101, 1, one)}, .pass = pass == 0 ? uint64_t{1} : 0};
   }
 
   bool leads = true;
+  bool leads_after_copies = true;
   bool answers = true;
   uint64_t observations = 0;
 };
@@ -251,6 +253,15 @@ TEST_F(RetrainerTest, AnotherFrontEndThatIsGoneIsNoReasonToTrainOnLess) {
   peers.answers = true;
   EXPECT_EQ(retrained(), 1u);
   EXPECT_EQ(version(), "2");
+}
+
+TEST_F(RetrainerTest, WhoLeadsNoLongerAfterUsersWereGatheredTrainsNothing) {
+  FakePeers peers;
+  open(copy("better") + "after_observations = 1200\n", 40, &peers);
+  peers.leads_after_copies = false;
+  EXPECT_EQ(retrained(), 1u);
+  EXPECT_THAT(log_.back(), HasSubstr("retraining failed: front ends have come, gone or moved users meanwhile"));
+  EXPECT_EQ(version(), "1");
 }
 
 TEST_F(RetrainerTest, TakesWhatTheFrontEndThatLeadsHasMade) {

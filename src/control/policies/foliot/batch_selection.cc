@@ -51,6 +51,8 @@ constexpr uint32_t kModelsCutMax = 32;
 constexpr Duration kOverdueLook = Duration::microseconds(250);
 // To a device that is further away, everything is sent ahead.
 constexpr Duration kWayMax = Duration::microseconds(500);
+// There, back, and as long again for what was ahead of it.
+constexpr int64_t kWaysAwaited = 4;
 // Stands in for a rate of zero.
 constexpr double kGapRateMin = 1e-3;
 
@@ -105,13 +107,15 @@ bool BatchSelection::waits_for_output(DeviceId device, ModelId model, Duration e
   return true;
 }
 
-bool BatchSelection::may_be_joined(DeviceId device, QueueKey key, size_t rows) const {
+bool BatchSelection::may_be_joined(DeviceId device, QueueKey key, size_t rows, TimePoint arrival, TimePoint now) {
   const DeviceModel& facts = board_.cluster().device(device);
   const Duration way = board_.cluster().usual_delivery(device);
-  // On another lane something else may run for long.
-  const bool waits = facts.lane_count() == 1 ? facts.infers_outstanding() > 0 : facts.infers_outstanding(key.model) > 0;
-  return waits && way <= kWayMax && exec(device, key.model, key.bucket, 0) <= way &&
-         rows < board_.cluster().batch_sizes(device, key.model).back();
+  const TimePoint until = arrival + way * kWaysAwaited;
+  if (facts.infers_outstanding(key.model) == 0 || now >= until || way > kWayMax) return false;
+  if (exec(device, key.model, key.bucket, 0) > way) return false;
+  if (rows >= board_.cluster().batch_sizes(device, key.model).back()) return false;
+  held_until_ = std::min(held_until_, until);
+  return true;
 }
 
 // Requests of the chosen batch's own queue have moved up since.
@@ -573,7 +577,10 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, TimePoint now,
           waits_for_output(device, ModelId(id), exec(device, ModelId(id), BucketId(bucket), 0), now, start)) {
         continue;
       }
-      if (queue.best_effort() > 0 && may_be_joined(device, {ModelId(id), BucketId(bucket)}, queued)) continue;
+      if (queue.best_effort() > 0 &&
+          may_be_joined(device, {ModelId(id), BucketId(bucket)}, queued, queue[first].place.arrival, now)) {
+        continue;
+      }
       if (queue.best_effort() > 0 &&
           delayed(device, {ModelId(id), BucketId(bucket)}, first, queued, now, start, TimePoint::infinite_future())) {
         continue;

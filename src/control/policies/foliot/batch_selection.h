@@ -87,10 +87,10 @@ class BatchSelection {
   void cut(const Queue& queue, TimePoint start);
   // True if a result that it computed now would only wait for others that are not out yet.
   bool waits_for_output(DeviceId device, ModelId model, Duration exec, TimePoint now, TimePoint start);
-  // Whether rows without a deadline wait for the outcome of what is outstanding: their EXEC takes less time than the
-  // way of its action. Sent ahead, it would end hardly sooner, and each row that comes meanwhile would cost one of its
-  // own, with its wake-ups.
-  bool may_be_joined(DeviceId device, QueueKey key, size_t rows) const;
+  // Whether rows without a deadline, of which the first came at `arrival`, wait for the outcome of their model's
+  // outstanding EXEC: their own takes less time than the way of its action. Sent ahead, it would end hardly sooner, and
+  // each row that comes meanwhile would cost one of its own, with its wake-ups. They wait for a few such ways at most.
+  bool may_be_joined(DeviceId device, QueueKey key, size_t rows, TimePoint arrival, TimePoint now);
   // In these, `dense` is a position in Queue::dense.
   void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t dense_max);
   bool worth_running(const Queue& queue, uint32_t dense, size_t rows) const;

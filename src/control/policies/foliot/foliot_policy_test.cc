@@ -327,6 +327,21 @@ TEST(FoliotPolicyTest, BestEffortOfShortExecsIsNotSentAhead) {
   }
 }
 
+// Its model has requests with deadlines outstanding all the time, or another one runs for long: it does not wait for
+// them.
+TEST(FoliotPolicyTest, BestEffortOfShortExecsWaitsForAFewWaysAtMost) {
+  PolicyStage stage = make_stage();
+  stage.measure_ways();
+  const ModelId a = stage.add_model();
+  for (uint32_t size = 0; size < 3; ++size) stage.set_exec(a, Duration::microseconds(10), size);
+  stage.request(a, 0, 20);
+  ASSERT_EQ(stage.plan(0).size(), 1u);
+  stage.request(a, 0.01, -1);
+  EXPECT_TRUE(stage.plan(0.01).empty());
+  ASSERT_LE(stage.wake(), 3);
+  EXPECT_EQ(stage.plan(3).size(), 1u) << "no outcome has come";
+}
+
 TEST(FoliotPolicyTest, AFullBatchOfBestEffortIsSentAhead) {
   PolicyStage stage = make_stage();
   stage.measure_ways();

@@ -25,7 +25,9 @@ constexpr Duration kDivisionMemory = Duration::seconds(10);
 }  // namespace
 
 bool LaneDivision::divides(DeviceId device, TimePoint now) {
-  if (board_.cluster().device(device).lane_count() == 1) return false;
+  const DeviceModel& facts = board_.cluster().device(device);
+  if (facts.lane_count() == 1) return false;
+  if (facts.contexts().count() == 1) return true;  // whole, it could run nothing in parts
   if (device.value() >= looks_.size()) looks_.resize(device.value() + 1);
   Look& own = looks_[device.value()];
   if (now < own.until) return own.divides;
