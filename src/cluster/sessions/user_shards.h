@@ -85,7 +85,8 @@ class ShardStore {
     uint64_t pass = 0;  // to go on with; 0: that was all
     WireBytes copies{};
   };
-  // Of the users that `is_wanted` says. `pass`: 0 begins one. Errors: another pass has begun; a user cannot be read.
+  // Returns copies of the users that `is_wanted` says. `pass`: 0 begins one. Errors: another pass has begun; a user
+  // cannot be read.
   virtual Result<Exported> exported(const std::string& /*model*/, uint64_t /*pass*/,
                                     const std::function<bool(uint64_t user)>& /*is_wanted*/) {
     return Exported();
@@ -147,8 +148,8 @@ class UserShards {
   // The loop has ended: all calls end as unreachable, and those that follow.
   void stop();
 
-  // Whether this front end is the first of all, whose users are where they are to be: the one that retrains models for
-  // all. Then the names of the others.
+  // The first of all front ends retrains models for all, once users are where they are to be: there it returns the
+  // names of the others, elsewhere nullopt.
   std::optional<std::vector<std::string>> led() const;
   // A call of kind kFacts or kExport. `done` is called once, nullopt if no front end of these Homes has answered.
   using OnAnswer = std::function<void(std::optional<ShardStore::Exported>)>;

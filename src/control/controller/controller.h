@@ -218,10 +218,11 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void unload_set_aside(DeviceId device, ModelId model);
   void end_back_offs(TimePoint now);
   void unload_over(const Action& action, const Outcome& outcome);
-  // Returns whether its batch goes on.
-  // Whether each part of the batch that this was the last of took all lanes, so that together they are an EXEC of it.
+  // Returns whether each part of the batch that this was the last of took all lanes, so that together they are an EXEC
+  // of it.
   bool parts_were_alone(const Action& last) const;
   Outcome of_all_parts(const Action& action, Outcome outcome) const;
+  // Returns whether its batch goes on.
   bool exec_over(const Action& action, const Outcome& outcome);
   void record_exec(const Action& action, const Outcome& outcome);
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);

@@ -124,7 +124,7 @@ class PersonalModels : public PersonalService {
   std::vector<std::pair<std::string, size_t>> replicas() const;
   // Takes the newest version. Errors: kNotFound; why it is not taken.
   Status load(const std::string& name);
-  // Of a model that is shared: takes the version in `folder` and moves it into the model's, where the others find it
+  // Takes the version in `folder` of a model that is shared, and moves it into the model's, where the others find it
   // and take it without a comparison of their own. Errors: why it is not taken, or cannot be moved.
   Status publish(const std::string& name, const std::filesystem::path& folder);
   // Calls that are not answered yet.

@@ -25,7 +25,7 @@ struct UserRecord {
 
 std::vector<std::byte> encode_record(uint64_t user, std::span<const UserObservation> observations,
                                      std::span<const KnownItem> items = {});
-// Of observations that belong to this generation of the user, at most so many in one record of a log.
+// One record of a log holds at most so many observations, of one generation of a user.
 inline constexpr size_t kObservationsPerCopy = 16'384;
 std::vector<std::byte> encode_copy(uint64_t user, uint64_t generation, std::span<const UserObservation> observations);
 UserDigest digest_of(uint64_t user, uint64_t generation, std::span<const UserObservation> observations);

@@ -46,8 +46,8 @@ class BatchSelection {
  public:
   BatchSelection(const Board& board, const BatchParts& parts) : board_(board), parts_(parts), blocking_(board) {}
 
-  // What to start on these lanes of the device at `start`, or on fewer (Batch::lanes_max), as decided at `now`; nullopt
-  // if nothing can be met.
+  // Returns what to start on these lanes of the device at `start`, or on fewer (Batch::lanes_max), as decided at `now`;
+  // nullopt if nothing can be met.
   // `best_effort_max`: the longest EXEC of several rows without a deadline that may
   // be in the way of requests that are yet to come; one row may always.
   std::optional<Batch> choose(DeviceId device, LaneInterval lanes, TimePoint now, TimePoint start,
@@ -87,9 +87,10 @@ class BatchSelection {
   void cut(const Queue& queue, TimePoint start);
   // True if a result that it computed now would only wait for others that are not out yet.
   bool waits_for_output(DeviceId device, ModelId model, Duration exec, TimePoint now, TimePoint start);
-  // Whether rows without a deadline, of which the first came at `arrival`, wait for the outcome of their model's
-  // outstanding EXEC: their own takes less time than the way of its action. Sent ahead, it would end hardly sooner, and
-  // each row that comes meanwhile would cost one of its own, with its wake-ups. They wait for a few such ways at most.
+  // Returns whether rows without a deadline, of which the first came at `arrival`, wait for the outcome of their
+  // model's outstanding EXEC: their own takes less time than the way of its action. Sent ahead, it would end hardly
+  // sooner, and each row that comes meanwhile would cost one of its own, with its wake-ups. They wait for a few such
+  // ways at most.
   bool may_be_joined(DeviceId device, QueueKey key, size_t rows, TimePoint arrival, TimePoint now);
   // In these, `dense` is a position in Queue::dense.
   void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t dense_max);
@@ -121,14 +122,15 @@ class BatchSelection {
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is
   // better.
   bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
-  // How many requests of other models are late if the batch takes these lanes until `end`: those that cannot wait until
-  // some lane of the device is free.
+  // Returns how many requests of other models are late if the batch takes these lanes until `end`: those that cannot
+  // wait until some lane of the device is free.
   double lost(DeviceId device, ModelId model, LaneInterval taken, TimePoint end, TimePoint now);
-  // When the first lane is free, but for these; infinite if there is no other.
+  // Returns when the first lane is free, but for these; infinite if there is no other.
   TimePoint first_free(DeviceId device, LaneInterval but, TimePoint now) const;
-  // Whether the batch leaves lanes to them: it takes fewer of those that are chosen for, as many as it is in time on.
+  // Returns whether the batch leaves lanes to them: it takes fewer of those that are chosen for, as many as it is in
+  // time on.
   bool take_fewer_lanes(DeviceId device, Batch& batch, TimePoint now, TimePoint start, double lost_max);
-  // Whether it waits until another lane is free, and still is in time.
+  // Returns whether it waits until another lane is free, and still is in time.
   bool wait_for_lane(DeviceId device, const Batch& batch, TimePoint now, TimePoint start);
   // How many of other models it would make late in parts, at most; infinite if it cannot be divided.
   double lost_in_parts(DeviceId device, const Batch& batch, TimePoint now, TimePoint start);
