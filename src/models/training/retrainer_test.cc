@@ -71,6 +71,8 @@ class RetrainerTest : public testing::Test {
     for (size_t i = 0; i < kItems; ++i) items[i] = i;
     ASSERT_TRUE(ItemTable::write(folder_.path / folder / "items.features", kFeatures, items, values).ok());
   }
+  // The next version is the better one.
+  void open_with(FakePeers& peers) { open(copy("better") + "after_observations = 1200\n", 40, &peers); }
   // As personal.toml says.
   void open(const std::string& retrain, size_t users = 40, RetrainPeers* peers = nullptr) {
     retrainer_.reset();
@@ -244,7 +246,7 @@ TEST_F(RetrainerTest, TrainsOnTheUsersOfAllFrontEndsThatItLeads) {
 
 TEST_F(RetrainerTest, AnotherFrontEndThatIsGoneIsNoReasonToTrainOnLess) {
   FakePeers peers;
-  open(copy("better") + "after_observations = 1200\n", 40, &peers);
+  open_with(peers);
   peers.answers = false;
   EXPECT_EQ(retrained(), 1u);
   EXPECT_THAT(log_.back(), HasSubstr("retraining failed: front end 'b' is gone"));
@@ -257,7 +259,7 @@ TEST_F(RetrainerTest, AnotherFrontEndThatIsGoneIsNoReasonToTrainOnLess) {
 
 TEST_F(RetrainerTest, WhoLeadsNoLongerAfterUsersWereGatheredTrainsNothing) {
   FakePeers peers;
-  open(copy("better") + "after_observations = 1200\n", 40, &peers);
+  open_with(peers);
   peers.leads_after_copies = false;
   EXPECT_EQ(retrained(), 1u);
   EXPECT_THAT(log_.back(), HasSubstr("retraining failed: front ends have come, gone or moved users meanwhile"));
@@ -267,7 +269,7 @@ TEST_F(RetrainerTest, WhoLeadsNoLongerAfterUsersWereGatheredTrainsNothing) {
 TEST_F(RetrainerTest, TakesWhatTheFrontEndThatLeadsHasMade) {
   FakePeers peers;
   peers.leads = false;
-  open(copy("better") + "after_observations = 1200\n", 40, &peers);
+  open_with(peers);
   std::filesystem::copy(folder_.path / "worse", movies() / "2");
   EXPECT_EQ(retrained(), 0u);
   EXPECT_EQ(version(), "1") << "no front end has taken it";
@@ -281,7 +283,7 @@ TEST_F(RetrainerTest, RemovesWhatALeaderHasLeft) {
   FakePeers peers;
   std::filesystem::create_directories(movies() / ".training.5/2");
   std::filesystem::create_directories(folder_.path / "observations/movies/gathered");
-  open(copy("better") + "after_observations = 1200\n", 40, &peers);
+  open_with(peers);
   EXPECT_FALSE(std::filesystem::exists(folder_.path / "observations/movies/gathered")) << "forgotten users are in it";
   EXPECT_EQ(retrained(), 1u);
   EXPECT_FALSE(std::filesystem::exists(movies() / ".training.5"));
