@@ -195,7 +195,7 @@ void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first,
   const Duration exec = queue.execs[batch_index];
   batches_.push_back(
       {.latest = queue.requests[first].deadline - exec - queue.margin,
-       .cost = exec * lanes_.count / lane_count_ / std::max<int64_t>(queue.state.holders.size(), 1),
+       .cost = exec / (lane_count_ / lanes_.count) / std::max<int64_t>(queue.state.holders.size(), 1),
        .density = queue.state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
        .keeps_share = board_.keeps_share(queue.model),
        .model = queue.model,

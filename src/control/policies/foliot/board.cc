@@ -123,6 +123,8 @@ Duration Board::lane_exec(const ExecShape& shape) const {
   const uint32_t lanes = cluster_.device(shape.device).lane_count();
   const uint32_t width = width_at(shape.width_index, lanes);
   if (has_run(shape.model, width)) return expected;
+  const ExecShape one_row{shape.device, shape.model, shape.bucket, 0, shape.width_index};
+  if (cluster_.durations().exec(one_row) > model(shape.model).slo) return expected;  // it would not be tried
   const double halvings = std::log2(static_cast<double>(lanes) / width);
   const Duration on_all =
       cluster_.durations().exec({shape.device, shape.model, shape.bucket, shape.batch_index, /*width_index=*/0});
@@ -399,8 +401,8 @@ Duration Board::least_share(DeviceId device, ModelId id, BucketId bucket, uint32
   const uint32_t lanes = cluster_.device(device).lane_count();
   Duration least = Duration::max();
   for (uint32_t i = 0; i < width_count(lanes); ++i) {
-    least =
-        std::min(least, cluster_.durations().exec({device, id, bucket, batch_index, i}) * width_at(i, lanes) / lanes);
+    const Duration exec = cluster_.durations().exec({device, id, bucket, batch_index, i});
+    least = std::min(least, exec / (lanes / width_at(i, lanes)));
   }
   return least;
 }

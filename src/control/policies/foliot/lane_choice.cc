@@ -37,7 +37,7 @@ uint32_t LaneChoice::best_width(const Waiting& waiting) const {
   const uint32_t count = device_.lane_count();
   const auto exec = [&](uint32_t index) { return waiting.exec[index].scaled(1 / std::max(1.0, waiting.batches)); };
   const auto share = [&](uint32_t index) {  // of the device's time
-    return board_.demanded_exec(device_.id(), index).grown * width_at(index, count);
+    return board_.demanded_exec(device_.id(), index).grown / (count / width_at(index, count));
   };
   Duration least_share = Duration::max();
   for (uint32_t i = 0; i < width_count(count); ++i) least_share = std::min(least_share, share(i));

@@ -18,6 +18,9 @@ constexpr int64_t kTighterSlo = 2;
 // the others theirs.
 constexpr double kLongMax = 0.3;
 constexpr double kShortMax = 0.7;
+// Where more of the requests than this part are in time on lanes that are shared, and would not be on all together,
+// that outweighs what waits for long EXECs.
+constexpr double kClearGain = 0.1;
 // A device is divided if it could have been for so long: between the two ways it waits for what runs, and a rate that
 // is measured over seconds falls by chance.
 constexpr Duration kDivisionMemory = Duration::seconds(10);
@@ -30,39 +33,57 @@ bool LaneDivision::divides(DeviceId device, TimePoint now) {
   if (facts.contexts().count() == 1) return true;  // whole, it could run nothing in parts
   if (device.value() >= looks_.size()) looks_.resize(device.value() + 1);
   Look& own = looks_[device.value()];
-  if (now < own.until) return own.divides;
-  own.until = now + kDivisionInterval;
-  if (!look(device, now)) own.whole_until = now + kDivisionMemory;
-  own.divides = now >= own.whole_until;
+  if (now >= own.until) look(device, own, now);
   return own.divides;
 }
 
-bool LaneDivision::look(DeviceId device, TimePoint now) {
+void LaneDivision::look(DeviceId device, Look& own, TimePoint now) {
+  own.until = now + kDivisionInterval;
   const uint32_t lanes = board_.cluster().device(device).lane_count();
-  for (uint32_t width = 1; width < lanes; width *= 2) {
-    if (divides_into(device, lanes / width, width_index(width, lanes), now)) return true;
+  bool suffices = false;
+  double in_time = 0;
+  for (uint32_t width = 1; width * 2 <= lanes && !suffices; width *= 2) {
+    const Load load = this->load(device, width, now);
+    suffices = LaneDivision::suffices(load);
+    in_time = std::max(in_time, LaneDivision::in_time(load));
   }
-  return false;
+  if (!suffices) {
+    const bool gains = in_time > done(load(device, lanes, now)) + kClearGain;
+    own.whole_until = gains ? now : now + kDivisionMemory;
+  }
+  own.divides = now >= own.whole_until;
 }
 
-bool LaneDivision::divides_into(DeviceId device, uint32_t intervals, uint32_t width_index, TimePoint now) {
+LaneDivision::Load LaneDivision::load(DeviceId device, uint32_t width, TimePoint now) {
+  const uint32_t lanes = board_.cluster().device(device).lane_count();
+  Load load{.intervals = static_cast<double>(lanes / width)};
   asked_.clear();
-  bool in_time = true;
-  board_.loaded(device).for_each([&](uint32_t id) { in_time = in_time && add(device, ModelId(id), width_index, now); });
-  if (!in_time) return false;
-  const Busy busy = this->busy();
-  if (busy.with_long == 0) return true;
-  const double rest = intervals - std::ceil(busy.with_long / kLongMax);
-  return rest >= 1 && busy.with_short <= kShortMax * rest;
+  board_.loaded(device).for_each([&](uint32_t id) {
+    const ModelState& state = board_.model(ModelId(id));
+    if (state.slo == Duration::max() || state.rate.at(now) == 0) return;
+    if (add(device, ModelId(id), width_index(width, lanes), now)) return;
+    load.value_missed += state.weight * state.rate.at(now) / std::max<double>(1, state.holders.size());
+  });
+  std::sort(asked_.begin(), asked_.end(), [](const Asked& a, const Asked& b) { return a.slo < b.slo; });
+  size_t tighter = 0;  // asked_[0, tighter) have much less time than the one that is looked at
+  Duration least_slack = Duration::max();
+  for (const Asked& asked : asked_) {
+    for (; asked_[tighter].slo * kTighterSlo <= asked.slo; ++tighter) {
+      if (asked_[tighter].rate >= kBlockedRate) least_slack = std::min(least_slack, asked_[tighter].slack);
+    }
+    const bool is_long = asked.exec > least_slack;
+    (is_long ? load.with_long : load.with_short) += asked.busy;
+    (is_long ? load.value_long : load.value_short) += asked.value;
+  }
+  return load;
 }
 
 bool LaneDivision::add(DeviceId device, ModelId model, uint32_t width_index, TimePoint now) {
   const ModelState& state = board_.model(model);
   const double all = state.rate.at(now);
   const double rate = all / std::max<double>(1, state.holders.size());
-  if (state.slo == Duration::max() || rate == 0) return true;
   const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, model);
-  Asked asked{.slo = state.slo, .rate = rate};
+  Asked asked{.slo = state.slo, .rate = rate, .value = state.weight * rate};
   for (uint32_t i = 0; i < sizes.size(); ++i) {
     const Duration exec = board_.lane_exec({device, model, BucketId(0), i, width_index});
     const Duration slack = state.slo - exec - board_.cluster().margin(device);
@@ -79,18 +100,29 @@ bool LaneDivision::add(DeviceId device, ModelId model, uint32_t width_index, Tim
   return true;
 }
 
-LaneDivision::Busy LaneDivision::busy() {
-  std::sort(asked_.begin(), asked_.end(), [](const Asked& a, const Asked& b) { return a.slo < b.slo; });
-  Busy busy;
-  size_t tighter = 0;  // asked_[0, tighter) have much less time than the one that is looked at
-  Duration least_slack = Duration::max();
-  for (const Asked& asked : asked_) {
-    for (; asked_[tighter].slo * kTighterSlo <= asked.slo; ++tighter) {
-      if (asked_[tighter].rate >= kBlockedRate) least_slack = std::min(least_slack, asked_[tighter].slack);
-    }
-    (asked.exec > least_slack ? busy.with_long : busy.with_short) += asked.busy;
+bool LaneDivision::suffices(const Load& load) {
+  if (load.value_missed > 0) return false;
+  if (load.with_long == 0) return true;
+  const double rest = load.intervals - std::ceil(load.with_long / kLongMax);
+  return rest >= 1 && load.with_short <= kShortMax * rest;
+}
+
+// So many intervals have long EXECs, in the stationary distribution of servers without a queue (Erlang's loss formula).
+double LaneDivision::in_time(const Load& load) {
+  double late = 0;
+  double weight = 1;
+  double weights = 1;
+  for (double busy = 1; busy <= load.intervals && load.with_short > 0; ++busy) {
+    weight *= load.with_long / busy;
+    weights += weight;
+    late += weight * std::max(0.0, 1 - kShortMax * (load.intervals - busy) / load.with_short);
   }
-  return busy;
+  const double all = load.value_long + load.value_short + load.value_missed;
+  return all == 0 ? 1 : done(load) * (load.value_long + load.value_short * (1 - late / weights)) / all;
+}
+
+double LaneDivision::done(const Load& load) {
+  return load.intervals / std::max(load.intervals, load.with_long + load.with_short);
 }
 
 }  // namespace foliot::foliot_policy

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -91,12 +92,42 @@ TEST_F(LaneDivisionTest, WhereLongExecsWouldKeepALaneBusyTheyTakeAllInParts) {
   EXPECT_EQ(short_sent_, 2030) << "they are served between parts";
 }
 
+TEST_F(LaneDivisionTest, LanesThatDoMuchMoreApartAreSharedWhereAllTogetherDoTooLittle) {
+  for (int i = 0; i < 20; ++i) set_long(100, 102);  // more often than is remembered
+  const std::vector<Action> sent = ask(0, 20'000, 60);  // 1.7 of the device, or 0.9 of both lanes
+  ASSERT_GT(sent.size(), 100u);
+  for (const Action& action : std::span(sent).last(50)) {
+    EXPECT_EQ(action.lanes.count, 1u);
+    EXPECT_TRUE(action.range.whole());
+  }
+}
+
 TEST_F(LaneDivisionTest, WhatIsNotInTimeOnOneLaneTakesAll) {
   set_long(1200, 2200);  // of 2 s
   ask(0, 3000, 1500);
   const std::vector<Action> sent = ask(3000, 6000, 3000);
   ASSERT_FALSE(sent.empty());
   for (const Action& action : sent) EXPECT_EQ(action.lanes.count, 2u);
+}
+
+// Two of three lanes leave one that is of no use: one row takes 2 ms on all, 3 on two and 6 on one.
+TEST(LanesThatAreLeftOver, CountAsTaken) {
+  PolicyStage stage([](const Cluster& cluster) { return make_foliot_policy(cluster); }, 1, 8);
+  stage.set_lane_count(0, 3, /*context_count=*/2);
+  const ModelId model = stage.add_model();
+  std::vector<std::pair<double, Action>> running;
+  for (double now = 0; now < 2000; now += 0.5) {
+    std::erase_if(running, [&](const auto& one) {
+      if (one.first > now) return false;
+      stage.finish(one.second, now, one.second.expected);
+      return true;
+    });
+    if (static_cast<int64_t>(now * 2) % 4 == 0) stage.request(model, now, now + 5);
+    for (const Action& sent : stage.plan(now)) {
+      EXPECT_EQ(sent.lanes.count, 3u) << "at " << now << " ms";
+      running.emplace_back(now + sent.expected.to_milliseconds(), sent);
+    }
+  }
 }
 
 }  // namespace
