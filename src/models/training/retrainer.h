@@ -83,6 +83,7 @@ class Retrainer final : public MetricsSource {
     uint64_t of_all = 0;                         // of all front ends since this one leads
     bool counts_anew = false;                    // another front end has led meanwhile
     std::string failed_version{};                // of another front end, that could not be taken
+    TimePoint takes_again{};                     // not before this
     std::pair<int64_t, uint64_t> noted{};        // when the last retraining was, by the wall clock, and its last record
     std::optional<uint64_t> records_before;  // that came after it, before this process; nullopt: it is not served yet
     // Guarded by mutex_.

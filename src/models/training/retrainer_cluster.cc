@@ -20,6 +20,8 @@ constexpr const char* kGatheredFolder = "gathered";   // beside the leader's log
 constexpr std::string_view kTraining = ".training.";  // a folder in that of a model, and when it was made
 constexpr const char* kParquet = "observations.parquet";
 constexpr size_t kUsersAtOnce = 64;  // whose copies are gathered
+// What could not be taken, a file that is not whole yet or a disk that is away, is tried again after so long.
+constexpr Duration kTakesAgain = Duration::seconds(30);
 
 }  // namespace
 
@@ -44,11 +46,15 @@ void Retrainer::follow(Model& model) {
   const std::optional<PersonalModels::Statistics> statistics = models_.statistics(model.spec->name);
   const std::string name = newest_name(model.spec->folder);
   std::error_code ignored;
-  const bool is_new = statistics && name != statistics->learned.version && name != model.failed_version &&
+  const bool is_new = statistics && name != statistics->learned.version &&
                       fs::exists(model.spec->folder / name / kMadeByServer, ignored);
-  if (!is_new) return;
+  const bool failed_before = name == model.failed_version;
+  const TimePoint now = options_.now();
+  if (!is_new || (failed_before && now < model.takes_again)) return;
   const Status taken = models_.load(model.spec->name);
-  if (!taken.ok()) model.failed_version = name;
+  model.failed_version = taken.ok() ? "" : name;
+  model.takes_again = now + kTakesAgain;
+  if (!taken.ok() && failed_before) return;
   const std::string line =
       taken.ok() ? fmt::format("version {} of another front end is served", name) : std::string(taken.message());
   options_.log(!taken.ok(), fmt::format("personal model '{}': {}", model.spec->name, line));

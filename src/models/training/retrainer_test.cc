@@ -278,6 +278,21 @@ TEST_F(RetrainerTest, TakesWhatTheFrontEndThatLeadsHasMade) {
   EXPECT_EQ(version(), "2") << "the comparison is the leader's";
 }
 
+TEST_F(RetrainerTest, TriesAgainToTakeWhatAnotherFrontEndHasMade) {
+  FakePeers peers;
+  peers.leads = false;
+  open_with(peers);
+  std::filesystem::create_directories(movies() / "2");
+  std::ofstream(movies() / "2/made_by_server") << "\n";  // but no table
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(retrained(), 0u);
+  EXPECT_EQ(version(), "1");
+  EXPECT_EQ(log_.size(), 1u) << "it is said once";
+  std::filesystem::copy(folder_.path / "worse/items.features", movies() / "2/items.features");
+  std::filesystem::copy(folder_.path / "worse/training.json", movies() / "2/training.json");
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(retrained(), 0u);
+  EXPECT_EQ(version(), "2") << log_.back();
+}
+
 // A retraining in which the process was killed.
 TEST_F(RetrainerTest, RemovesWhatALeaderHasLeft) {
   FakePeers peers;
