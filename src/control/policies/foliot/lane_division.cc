@@ -23,7 +23,7 @@ constexpr double kShortMax = 0.7;
 constexpr double kClearGain = 0.1;
 // A device is divided if it could have been for so long: between the two ways it waits for what runs, and a rate that
 // is measured over seconds falls by chance.
-constexpr Duration kDivisionMemory = Duration::seconds(10);
+constexpr Duration kDivisionMemory = Duration::seconds(5);
 
 }  // namespace
 

@@ -93,7 +93,7 @@ TEST_F(LaneDivisionTest, WhereLongExecsWouldKeepALaneBusyTheyTakeAllInParts) {
 }
 
 TEST_F(LaneDivisionTest, LanesThatDoMuchMoreApartAreSharedWhereAllTogetherDoTooLittle) {
-  for (int i = 0; i < 20; ++i) set_long(100, 102);  // more often than is remembered
+  for (int i = 0; i < 20; ++i) set_long(100, 102);      // more often than is remembered
   const std::vector<Action> sent = ask(0, 20'000, 60);  // 1.7 of the device, or 0.9 of both lanes
   ASSERT_GT(sent.size(), 100u);
   for (const Action& action : std::span(sent).last(50)) {
