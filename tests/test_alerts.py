@@ -101,9 +101,9 @@ def hiccups(parts, stopped, running=0.14):
 
 
 def exec_seconds(watch, model):
-    (_, seconds), = watch.samples(f"foliot_exec_duration_seconds_sum{{model='{model}'}}"
-                                  f" / foliot_exec_duration_seconds_count{{model='{model}'}}")
-    return seconds
+    (_, microseconds), = watch.samples(f"nv_inference_compute_infer_duration_us{{model='{model}'}}"
+                                       f" / nv_inference_request_success{{model='{model}'}}")
+    return microseconds / 1e6
 
 
 def target(part):
@@ -136,6 +136,7 @@ def test_each_alert_fires_in_a_cluster_when_its_fault_is_made(repository, tmp_pa
                 with load(frontend, "slow", 8 / took, 10 * took):
                     watch.await_alert("FoliotOverloaded", "slow")
                     watch.await_alert("FoliotMissesDeadlines", "slow")
+                    watch.await_alert("FoliotMissesDeadlinesSlowly", "slow", seconds=45)
             with load(frontend, "all", 20, 5):
                 watch.await_alert("FoliotThrashes", seconds=45)
             with load(frontend, "small_0", 20, 1):

@@ -35,6 +35,15 @@ def test_alerts(arguments):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_each_alert_has_its_section():
+    sections = re.findall(r"^### (\w+)$", (ROOT / "docs/OPERATIONS.md").read_text(), re.MULTILINE)
+    alerts = re.findall(r"- alert: (\w+)\n(.*?)(?=\n\n|\Z)", RULES.read_text(), re.DOTALL)
+    assert len(alerts) > 10
+    for name, rule in alerts:
+        assert f'runbook_url: "docs/OPERATIONS.md#{name.lower()}"' in rule, name
+        assert name in sections, name
+
+
 def metric_names(text):
     names = set(re.findall(r"\bfoliot_[a-z_]+", text))
     return {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}
@@ -44,7 +53,7 @@ def test_alerts_and_documents_name_metrics_that_exist(small_server):
     """Those of which there is a series from the start on; a model's come with its requests."""
     with urllib.request.urlopen(f"http://127.0.0.1:{small_server.metrics_port}/metrics", timeout=5) as answer:
         served = metric_names("\n".join(line for line in answer.read().decode().splitlines() if line.startswith("# TYPE")))
-    sources = [ROOT / "src/answer/model_calls/metrics.cc", *(ROOT / "src/observe/metrics").glob("*_metrics.cc")]
+    sources = [ROOT / "src/answer/model_calls/metrics.cc", ROOT / "src/observe/tracing/tracing.cc", *(ROOT / "src/observe/metrics").glob("*_metrics.cc")]
     source = "".join(source.read_text() for source in sources)
     others = [ROOT / "src/answer/personal/service/personal_metrics.cc", ROOT / "src/models/training/retrainer.cc"]
     known = served | metric_names(source + "".join(other.read_text() for other in others))
