@@ -10,12 +10,15 @@
 #include "foundation/base/bit_set.h"
 #include "foundation/base/escaped_text.h"
 #include "foundation/core/stage_visit.h"
+#include "observe/request_log/time_parts.h"
 
 namespace foliot {
 namespace {
 
 // Of the time that a request waited, an idle device is mentioned if it was idle for one part in so many.
 constexpr int64_t kIdleParts = 10;
+// Less would be shown as 0.00 ms.
+constexpr Duration kShortest = Duration::microseconds(5);
 
 std::string milliseconds(Duration duration) { return fmt::format("{:.2f} ms", duration.to_milliseconds()); }
 
@@ -378,22 +381,53 @@ class Explainer {
     const TimePoint sent = action_ != nullptr && !in_parts() ? action_->sent : request_.exec_start;
     const TimePoint exec_end = action_ != nullptr ? action_->end : request_.exec_start + request_.exec_duration;
     say("\nWhere the time went:\n");
-    say_part(sent - request_.arrival, "queued, before it was sent to a device" + share_of_load(sent));
+    say_part(sent - request_.arrival, "queued, before it was sent to a device");
+    if (action_ != nullptr && !in_parts()) say_reasons_of_queue(sent);
     if (in_parts()) {
       say_part(request_.exec_duration, "EXEC, in parts");
       say_part(exec_end - request_.exec_start - request_.exec_duration, "between the parts, when others ran");
     } else {
-      if (action_ != nullptr) say_part(request_.exec_start - sent, "on the device, until EXEC began");
+      if (action_ != nullptr) {
+        say_part(request_.exec_start - sent, "on the device, until EXEC began");
+        say_reasons_of_device(sent);
+      }
       say_part(exec_end - request_.exec_start, "EXEC");
     }
-    say_part(request_.departure - exec_end, "OUTPUT");
+    const Duration output = std::min(request_.output_duration, request_.departure - exec_end);
+    say_part(output, "OUTPUT");
+    const Duration news = request_.departure - exec_end - output;
+    if (news >= kShortest) say_part(news, "until the controller knew of it");
     say_part(request_.latency(), "in all");
   }
-  std::string share_of_load(TimePoint sent) const {
-    const ActionRecord* load = request_.load ? log_.action(*request_.load) : nullptr;
-    if (load == nullptr) return "";
-    const Duration share = std::min(load->end, sent) - std::max(load->start, request_.arrival);
-    return share > Duration() ? fmt::format("; {} of it while its model was loaded", milliseconds(share)) : "";
+  // What its device executed beside its own batch.
+  Duration take_executions(TimeParts& parts) const {
+    Duration taken;
+    for (const ActionRecord& action : log_.actions()) {
+      const bool is_other = action.type == ActionType::kInfer && action.done() && &action != action_;
+      if (is_other && action.device == action_->device) taken += parts.take(action.start, action.end);
+    }
+    return taken;
+  }
+  void say_reasons_of_queue(TimePoint sent) {
+    TimeParts parts(request_.arrival, sent);
+    const ActionRecord* const load = request_.load ? log_.action(*request_.load) : nullptr;
+    if (load != nullptr) say_reason(parts.take(load->start, load->end), "its model was loaded");
+    say_reason(take_executions(parts), "the device executed other batches");
+    if (load != nullptr) {
+      say_reason(parts.take(request_.arrival, load->start), "the LOAD of its model had not begun");
+    }
+    say_reason(parts.left(), "the device was free: its batch waited for more rows, or for the controller to decide");
+  }
+  void say_reasons_of_device(TimePoint sent) {
+    TimeParts parts(sent, request_.exec_start);
+    say_reason(take_executions(parts), "the device executed other batches");
+    say_reason(parts.take(sent, std::min(action_->earliest, request_.exec_start)), "its window had not begun");
+    say_reason(parts.take_earliest(request_.input_duration), "its INPUT ran");
+    say_reason(parts.left(), "it was on its way: the link, and the executor that woke up");
+  }
+  // Below a part.
+  void say_reason(Duration duration, std::string_view what) {
+    if (duration >= kShortest) say("  {:>14}  while {}\n", milliseconds(duration), what);
   }
   // The action is the last of several.
   bool in_parts() const { return action_ != nullptr && request_.exec_start < action_->sent; }

@@ -81,8 +81,13 @@ TEST(Explanation, OfAColdRequestInABatch) {
             "EXEC began at +20.00 ms (1.00 ms later than expected) and took 14.00 ms: 10.00 ms were predicted, so it "
             "was 4.00 ms longer than expected.\n\n"
             "Where the time went:\n"
-            "      19.00 ms  queued, before it was sent to a device; 12.00 ms of it while its model was loaded\n"
+            "      19.00 ms  queued, before it was sent to a device\n"
+            "        12.00 ms  while its model was loaded\n"
+            "         3.00 ms  while the device executed other batches\n"
+            "         4.00 ms  while the LOAD of its model had not begun\n"
             "       1.00 ms  on the device, until EXEC began\n"
+            "         0.10 ms  while its INPUT ran\n"
+            "         0.90 ms  while it was on its way: the link, and the executor that woke up\n"
             "      14.00 ms  EXEC\n"
             "       0.00 ms  OUTPUT\n"
             "      34.00 ms  in all\n");
@@ -219,6 +224,25 @@ TEST(Explanation, OfABatchThatRanInPartsLeavesNoTimeOut) {
   EXPECT_THAT(said, HasSubstr("   3.00 ms  queued, before it was sent to a device"));
   EXPECT_THAT(said, HasSubstr("  11.00 ms  EXEC, in parts\n"));
   EXPECT_THAT(said, HasSubstr("   6.00 ms  between the parts, when others ran\n"));
+}
+
+TEST(Explanation, SaysWhatItWaitedForOnTheDevice) {
+  History history;
+  history.load(1, kWarm, 0, 0, 5);
+  history.request(1, kWarm, 10, 60);
+  history.request(2, kWarm, 12, 60);
+  history.infer(2, kWarm, {1}, 10, 11, 20);
+  history.infer(3, kWarm, {2}, 15, 20, 25);
+  history.served(1, 2, 20);
+  history.served(2, 3, 26);
+  EXPECT_THAT(explain_in(history, 2), HasSubstr("       3.00 ms  queued, before it was sent to a device\n"
+                                                "         3.00 ms  while the device executed other batches\n"
+                                                "       5.00 ms  on the device, until EXEC began\n"
+                                                "         5.00 ms  while the device executed other batches\n"
+                                                "       5.00 ms  EXEC\n"
+                                                "       0.05 ms  OUTPUT\n"
+                                                "       0.95 ms  until the controller knew of it\n"
+                                                "      14.00 ms  in all\n"));
 }
 
 TEST(Explanation, OfALateAnswer) {
