@@ -37,6 +37,8 @@ class ServedNames {
   Result<Catalog::EntryPtr> choose_version(std::string_view name, std::string_view version,
                                            std::string_view split_key) const;
 
+  // Whether clients see it, ready or not.
+  bool knows(std::string_view name) const { return catalog_.find(name) != nullptr; }
   // Every call from now on is to be refused (kDraining).
   void drain() { draining_.store(true, std::memory_order_relaxed); }
   bool draining() const { return draining_.load(std::memory_order_relaxed); }

@@ -100,6 +100,19 @@ std::shared_ptr<ModelCounters> CallStatistics::of(const ModelInfo& model) {
   return versions.last;
 }
 
+std::vector<std::string> CallStatistics::names() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  names.reserve(models_.size());
+  for (const auto& [name, versions] : models_) names.push_back(name);
+  return names;
+}
+
+void CallStatistics::forget(const std::string& model) {
+  std::lock_guard lock(mutex_);
+  models_.erase(model);
+}
+
 std::vector<ModelStatistics> CallStatistics::snapshot() const {
   std::vector<std::shared_ptr<const ModelCounters>> all;
   {

@@ -117,6 +117,9 @@ class CallStatistics {
   // is unloaded and loaded again. Those of an earlier version are kept until there is a
   // third: while a model is updated, calls of both are under way.
   std::shared_ptr<ModelCounters> of(const ModelInfo& model);
+  std::vector<std::string> names() const;
+  // Those of the model's versions begin anew when they are asked for.
+  void forget(const std::string& model);
   // Of all models, by name, and of each the version that came last first.
   std::vector<ModelStatistics> snapshot() const;
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -27,16 +28,16 @@ std::string outcome_name(Refusal refusal) {
 
 // One family of counters, a sample for each model.
 template <typename Read>
-prometheus::MetricFamily collect(const char* name, const char* help, const std::vector<ModelStatistics>& models,
+prometheus::MetricFamily collect(const char* name, const char* help, std::span<const ModelStatistics* const> models,
                                  Read read) {
   prometheus::MetricFamily collected;
   collected.name = name;
   collected.help = help;
   collected.type = prometheus::MetricType::Counter;
-  for (const ModelStatistics& model : models) {
+  for (const ModelStatistics* const model : models) {
     prometheus::ClientMetric metric;
-    metric.label = {{"model", model.name}, {"version", model.version}};
-    metric.counter.value = static_cast<double>(read(model));
+    metric.label = {{"model", model->name}, {"version", model->version}};
+    metric.counter.value = static_cast<double>(read(*model));
     collected.metric.push_back(std::move(metric));
   }
   return collected;
@@ -45,18 +46,27 @@ prometheus::MetricFamily collect(const char* name, const char* help, const std::
 // The names that existing dashboards know.
 void append_triton_families(std::vector<prometheus::MetricFamily>& families,
                             const std::vector<ModelStatistics>& models) {
+  std::vector<const ModelStatistics*> all;
+  std::vector<const ModelStatistics*> cached;  // their calls were looked for in the cache
+  for (const ModelStatistics& model : models) {
+    all.push_back(&model);
+    if (model.cache_hit.count + model.cache_miss.count > 0) cached.push_back(&model);
+  }
   const auto add = [&](const char* name, const char* help, auto read) {
-    families.push_back(collect(name, help, models, read));
+    families.push_back(collect(name, help, all, read));
+  };
+  const auto add_cached = [&](const char* name, const char* help, auto read) {
+    if (!cached.empty()) families.push_back(collect(name, help, cached, read));
   };
   const auto microseconds = [](const DurationCount& duration) { return duration.nanoseconds / 1000; };
   add("nv_inference_request_success", "Calls answered with an inference",
       [](const ModelStatistics& model) { return model.success.count; });
   add("nv_inference_request_failure", "Calls refused or failed",
       [](const ModelStatistics& model) { return model.fail.count; });
-  add("nv_cache_num_hits_per_model", "Calls answered with a prediction of the cache",
-      [](const ModelStatistics& model) { return model.cache_hit.count; });
-  add("nv_cache_num_misses_per_model", "Calls that were not in the cache",
-      [](const ModelStatistics& model) { return model.cache_miss.count; });
+  add_cached("nv_cache_num_hits_per_model", "Calls answered with a prediction of the cache",
+             [](const ModelStatistics& model) { return model.cache_hit.count; });
+  add_cached("nv_cache_num_misses_per_model", "Calls that were not in the cache",
+             [](const ModelStatistics& model) { return model.cache_miss.count; });
   add("nv_inference_count", "Rows inferred", [](const ModelStatistics& model) { return model.inference_count; });
   add("nv_inference_exec_count", "Batches executed",
       [](const ModelStatistics& model) { return model.execution_count; });
@@ -135,25 +145,22 @@ void append_tenant_families(std::vector<prometheus::MetricFamily>& families,
 }  // namespace
 
 struct Metrics::Series {
-  // Owned by the registry; null before the model's first request, the histograms
+  // Owned by the registry; null before the model's first request, the histogram
   // before its first answer.
   struct Requests {
     std::array<Counter*, kOutcomes> ended{};
     Counter* with_deadline = nullptr;
     Counter* deadline_missed = nullptr;
     Histogram* request_duration = nullptr;
-    Histogram* queue_duration = nullptr;
-    Histogram* exec_duration = nullptr;
-    Histogram* refusal_ratio = nullptr;
   };
 
-  explicit Series(CallStatistics& all_statistics) : statistics(all_statistics) {}
-
-  static Histogram& histogram(Histogram*& cached, Family<Histogram>& owner, const std::string& model,
-                              const Boundaries& boundaries) {
-    if (cached == nullptr) cached = &owner.Add({{"model", model}}, boundaries);
-    return *cached;
+  explicit Series(CallStatistics& all_statistics) : statistics(all_statistics) {
+    // What alerts count has to be there before it counts anything.
+    for (const Refusal computed : {Refusal::kNone, Refusal::kLate}) {
+      discarded.Add({{"outcome", outcome_name(computed)}});
+    }
   }
+
   // REQUIRES: requests_mutex is held.
   Requests& requests_of(const std::string& model);
   // `time`: from arrival to the deadline, Duration::max() without one. REQUIRES: requests_mutex is held.
@@ -161,6 +168,8 @@ struct Metrics::Series {
 
   CallStatistics& statistics;
   prometheus::Registry registry;
+  // Few, as each model has them: a quantile between 2 and 250 ms is right within a factor of 2.5.
+  const Boundaries model_latencies{0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1};
   const Boundaries latencies = duration_boundaries(-4, 1, 10);
   const Boundaries deadline_parts{0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.5, 2};
 
@@ -176,18 +185,27 @@ struct Metrics::Series {
                      "Requests (rows) that ended after their call had been refused at its deadline, by how");
   Family<Histogram>& request_duration =
       histogram_family(registry, "foliot_request_duration_seconds", "Served requests, from arrival to answer");
-  Family<Histogram>& queue_duration =
-      histogram_family(registry, "foliot_queue_duration_seconds", "Served requests, from arrival to the start of EXEC");
-  Family<Histogram>& exec_duration =
-      histogram_family(registry, "foliot_exec_duration_seconds", "Served requests, EXEC on the device");
-  Family<Histogram>& refusal_ratio =
+  // Of all models together.
+  Histogram& queue_duration =
+      histogram_family(registry, "foliot_queue_duration_seconds", "Served requests, from arrival to the start of EXEC")
+          .Add({}, latencies);
+  Histogram& exec_duration =
+      histogram_family(registry, "foliot_exec_duration_seconds", "Served requests, EXEC on the device")
+          .Add({}, latencies);
+  Histogram& refusal_ratio =
       histogram_family(registry, "foliot_refusal_deadline_ratio",
-                       "Requests refused for want of time, by the part of their time that was over: 1 at the deadline");
+                       "Requests refused for want of time, by the part of their time that was over: 1 at the deadline")
+          .Add({}, deadline_parts);
   Family<Counter>& unknown_names =
       counter_family(registry, "foliot_unknown_names_total", "Names in requests that are unknown and were ignored");
 
+  // REQUIRES: requests_mutex is held.
+  void forget(const std::string& model);
+
   std::mutex requests_mutex;
   std::unordered_map<std::string, Requests> requests;  // by model; guarded by requests_mutex
+
+  std::unordered_map<std::string, TimePoint> gone_since;  // likewise, of those that are not served
 
   // Of the controller's loop:
   std::unordered_map<ModelId, std::shared_ptr<ModelCounters>> counters;
@@ -201,8 +219,8 @@ void Metrics::count_refused(const ModelInfo& model, Refusal refusal, uint32_t ro
   series_->count_ended(model.name, refusal, rows, waited, time);
 }
 
-void Metrics::count_discarded(const ModelInfo& model, Refusal refusal) {
-  series_->discarded.Add({{"model", model.name}, {"outcome", outcome_name(refusal)}}).Increment();
+void Metrics::count_discarded(Refusal refusal) {
+  series_->discarded.Add({{"outcome", outcome_name(refusal)}}).Increment();
 }
 
 void Metrics::count_unknown_name(std::string_view place, std::string_view name) {
@@ -225,10 +243,6 @@ Metrics::Series::Requests& Metrics::Series::requests_of(const std::string& model
   }
   counted.with_deadline = &with_deadline.Add({{"model", model}});
   counted.deadline_missed = &deadline_missed.Add({{"model", model}});
-  // What alerts count has to be there before it counts anything.
-  for (const Refusal computed : {Refusal::kNone, Refusal::kLate}) {
-    discarded.Add({{"model", model}, {"outcome", outcome_name(computed)}});
-  }
   return counted;
 }
 
@@ -242,8 +256,7 @@ void Metrics::Series::count_ended(const std::string& model, Refusal refusal, uin
   if (refusal == Refusal::kNone) return;
   counted.deadline_missed->Increment(rows);
   if (refusal != Refusal::kOverload && refusal != Refusal::kExpired && refusal != Refusal::kLate) return;
-  Histogram& ratio = histogram(counted.refusal_ratio, refusal_ratio, model, deadline_parts);
-  for (uint32_t row = 0; row < rows; ++row) ratio.Observe(waited.to_seconds() / time.to_seconds());
+  for (uint32_t row = 0; row < rows; ++row) refusal_ratio.Observe(waited.to_seconds() / time.to_seconds());
 }
 
 void Metrics::count(const ModelInfo& model, const Completion& completion) {
@@ -254,12 +267,41 @@ void Metrics::count(const ModelInfo& model, const Completion& completion) {
   if (!completion.served()) return;
   Series::Requests& counted = series.requests_of(model.name);
 
-  const auto observe = [&](Histogram*& cached, Family<Histogram>& owner, Duration duration) {
-    Series::histogram(cached, owner, model.name, series.latencies).Observe(duration.to_seconds());
-  };
-  observe(counted.request_duration, series.request_duration, completion.finished - completion.arrival);
-  observe(counted.queue_duration, series.queue_duration, completion.exec_start - completion.arrival);
-  observe(counted.exec_duration, series.exec_duration, completion.exec_duration);
+  if (counted.request_duration == nullptr) {
+    counted.request_duration = &series.request_duration.Add({{"model", model.name}}, series.model_latencies);
+  }
+  counted.request_duration->Observe((completion.finished - completion.arrival).to_seconds());
+  series.queue_duration.Observe((completion.exec_start - completion.arrival).to_seconds());
+  series.exec_duration.Observe(completion.exec_duration.to_seconds());
+}
+
+void Metrics::Series::forget(const std::string& model) {
+  const auto found = requests.find(model);
+  if (found == requests.end()) return;
+  Requests& gone = found->second;
+  for (Counter* const counter : gone.ended) ended.Remove(counter);
+  with_deadline.Remove(gone.with_deadline);
+  deadline_missed.Remove(gone.deadline_missed);
+  if (gone.request_duration != nullptr) request_duration.Remove(gone.request_duration);
+  requests.erase(found);
+}
+
+void Metrics::forget_gone(const std::function<bool(const std::string&)>& is_served, TimePoint now) const {
+  Series& series = *series_;
+  const std::lock_guard lock(series.requests_mutex);
+  std::unordered_map<std::string, TimePoint> still_gone;
+  for (const std::string& model : series.statistics.names()) {
+    if (is_served(model)) continue;
+    const auto seen = series.gone_since.find(model);
+    const TimePoint since = seen == series.gone_since.end() ? now : seen->second;
+    if (now - since < kGoneModelTime) {
+      still_gone.emplace(model, since);
+      continue;
+    }
+    series.forget(model);
+    series.statistics.forget(model);
+  }
+  series.gone_since = std::move(still_gone);
 }
 
 void Metrics::on_model(const ModelInfo& model) { series_->counters[model.id] = series_->statistics.of(model); }

@@ -3,7 +3,8 @@
 //
 // A model's series are made with its first request, so that thousands of idle models
 // cost a scrape nothing. All of its counters begin then, at zero: a rate over one that
-// began with its first event would not see that event.
+// began with its first event would not see that event. A model has 25 series here at most, without those of
+// its prediction cache, and they leave kGoneModelTime after it (decision 0332).
 //
 // Threading: the Observer's calls come from the controller's loop; the rest from any
 // other thread. Counting takes a lock that the loop never takes.
@@ -11,6 +12,7 @@
 #define FOLIOT_ANSWER_MODEL_CALLS_METRICS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +26,9 @@ namespace foliot {
 
 class Metrics : public Observer {
  public:
+  // A model that is replaced or comes back soon goes on counting.
+  static constexpr Duration kGoneModelTime = Duration::seconds(900);
+
   // `statistics` is also exported, under the names nv_inference_*.
   explicit Metrics(CallStatistics& statistics);
   ~Metrics() override;
@@ -34,12 +39,15 @@ class Metrics : public Observer {
   // what they had until their deadline, Duration::max() without one.
   void count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, Duration waited, Duration time);
   // A row that ended so for the controller, after the deadline at which its call was refused.
-  void count_discarded(const ModelInfo& model, Refusal refusal);
+  void count_discarded(Refusal refusal);
   // A name in a request that was ignored; `name` is one of boundedly many.
   void count_unknown_name(std::string_view place, std::string_view name);
 
   // Prometheus' text format. Tenants beyond the first hundred, by name, are one.
   std::string text(const std::vector<TenantStatistics>& tenants = {}) const;
+
+  // Drops what is known of models that are not served, and were not kGoneModelTime before, as far as this was called.
+  void forget_gone(const std::function<bool(const std::string&)>& is_served, TimePoint now) const;
 
   void on_model(const ModelInfo& model) override;
   // Counts executions. A front end of a cluster gets no outcomes.

@@ -59,7 +59,7 @@ void PendingCall::cancel() {
 void PendingCall::deliver() {
   std::unique_ptr<PendingCall> self = shared_.table.give(*this);
   if (std::exchange(answered_, true)) {
-    for (const Completion& row : call_->completions()) shared_.metrics.count_discarded(call_->model(), row.refusal);
+    for (const Completion& row : call_->completions()) shared_.metrics.count_discarded(row.refusal);
     return;
   }
   shared_.alarms.remove(call_id(), due());

@@ -217,7 +217,9 @@ void Controller::continue_removal(ModelId model) {
   actions_outstanding_.for_each([&](const Action& action) { outstanding = outstanding || action.model == model; });
   const bool placed = std::any_of(cluster_.devices.begin(), cluster_.devices.end(),
                                   [&](const DeviceModel& device) { return device.held(model) != Residency::kAbsent; });
-  if (!outstanding && !placed) cluster_.remove_model(model);
+  if (outstanding || placed) return;
+  cluster_.remove_model(model);
+  for (Observer* observer : observers_) observer->on_model_removed(model, turn_now_);
 }
 
 // ---- Targets ----

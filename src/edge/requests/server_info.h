@@ -16,6 +16,8 @@ namespace foliot {
 
 inline constexpr std::string_view kServerName = "foliot";
 std::string_view server_version();
+// The series foliot_info: of which part of a server, its version and, of one that decides, its policy.
+std::string info_metrics(std::string_view part, std::string_view policy = {});
 // The parameter of a response that holds the request's number in the log.
 inline constexpr std::string_view kRequestParameter = "foliot_request";
 inline constexpr std::array<std::string_view, 4> kExtensions{"binary_tensor_data", "model_configuration",

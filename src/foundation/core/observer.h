@@ -21,6 +21,8 @@ class Observer {
   virtual void on_model(const ModelInfo& /*model*/) {}
   // It can be run in more batch sizes or by more kinds of device.
   virtual void on_model_extended(const ModelInfo& /*model*/) {}
+  // No device holds it any more, and no request asks for it; its id may become another's.
+  virtual void on_model_removed(ModelId /*model*/, TimePoint /*now*/) {}
   // What should be of the model is another now; a model that is removed has no target.
   virtual void on_target(ModelId /*model*/, const ModelTarget& /*target*/, TimePoint /*now*/) {}
   // A pipeline is served: requests may name it. With each change of its models it is another one.

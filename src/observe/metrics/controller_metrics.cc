@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "observe/metrics/families.h"
+#include "observe/metrics/gone_models.h"
 
 namespace foliot {
 namespace {
@@ -29,7 +30,8 @@ struct ControllerMetrics::Series {
     std::string name;
     Counter* loads = nullptr;
     Counter* unloads = nullptr;
-    Histogram* batch_size = nullptr;
+    Counter* batches = nullptr;
+    Counter* batch_rows = nullptr;
   };
   struct Device {
     bool has_left = false;  // then it has no gauges
@@ -64,14 +66,18 @@ struct ControllerMetrics::Series {
   }
   void count(const Action& action, OutcomeStatus status);
   void remove_gauges(Device& device);
+  void forget(const std::string& model);
 
   prometheus::Registry registry;
-  const Histogram::BucketBoundaries batches = batch_boundaries();
-
   Family<Counter>& loads = counter_family(registry, "foliot_loads_total", "LOAD actions done");
   Family<Counter>& unloads = counter_family(registry, "foliot_unloads_total", "UNLOAD actions done");
   Family<Counter>& actions = counter_family(registry, "foliot_actions_total", "Actions of a device by how they ended");
-  Family<Histogram>& batch_size = histogram_family(registry, "foliot_batch_size", "Rows in each INFER action done");
+  Family<Counter>& batches = counter_family(registry, "foliot_batches_total", "INFER actions done");
+  Family<Counter>& batch_rows =
+      counter_family(registry, "foliot_batch_rows_total", "Rows of INFER actions done, by model");
+  Histogram& batch_size =
+      histogram_family(registry, "foliot_batch_size", "Rows in each INFER action done, of all models together")
+          .Add({}, batch_boundaries());
   Family<Histogram>& prediction_error =
       histogram_family(registry, "foliot_prediction_error_seconds",
                        "Measured minus predicted duration of each action done; above zero: it took longer");
@@ -93,6 +99,7 @@ struct ControllerMetrics::Series {
       gauge_family(registry, "foliot_actions_outstanding", "Actions sent that have no outcome yet").Add({});
 
   std::unordered_map<ModelId, Model> models;
+  GoneModels gone_models;
   std::vector<Device> devices;  // by DeviceId
   std::array<Counter*, kRefusals> completions{};
   std::array<Gauge*, kRequestClasses> queued{};
@@ -116,9 +123,23 @@ void ControllerMetrics::on_turn(Duration decision, const CountByClass& queued, u
 void ControllerMetrics::on_model(const ModelInfo& model) {
   Series::Model& known = series_->models[model.id];
   if (known.name != model.name) known = Series::Model{.name = model.name};
+  series_->gone_models.on_model(model.id, model.name);
 }
 
-void ControllerMetrics::on_completion(const Completion& completion, TimePoint /*now*/) {
+void ControllerMetrics::on_model_removed(ModelId model, TimePoint now) {
+  series_->gone_models.on_removed(model, now);
+  series_->models.erase(model);
+}
+
+void ControllerMetrics::Series::forget(const std::string& model) {
+  const prometheus::Labels labels{{"model", model}};
+  for (Family<Counter>* const family : {&loads, &unloads, &batches, &batch_rows}) {
+    if (family->Has(labels)) family->Remove(&family->Add(labels));
+  }
+}
+
+void ControllerMetrics::on_completion(const Completion& completion, TimePoint now) {
+  series_->gone_models.expire(now, [this](const std::string& model) { series_->forget(model); });
   series_->completions[static_cast<size_t>(completion.refusal)]->Increment();
 }
 
@@ -137,9 +158,9 @@ void ControllerMetrics::on_outcome(const Action& action, const Outcome& outcome,
   series.count(action, outcome.status);
   Series::Model* model = series.find(action.model);
   if (model == nullptr || !outcome.done()) return;
-  const auto increment = [&](Counter*& cached, Family<Counter>& owner) {
+  const auto increment = [&](Counter*& cached, Family<Counter>& owner, uint32_t by = 1) {
     if (cached == nullptr) cached = &owner.Add({{"model", model->name}});
-    cached->Increment();
+    cached->Increment(by);
   };
   const double error = (outcome.duration - action.expected).to_seconds();
   switch (action.type) {
@@ -149,10 +170,9 @@ void ControllerMetrics::on_outcome(const Action& action, const Outcome& outcome,
       series.load_error.Observe(error);
       break;
     case ActionType::kInfer:
-      if (model->batch_size == nullptr) {
-        model->batch_size = &series.batch_size.Add({{"model", model->name}}, series.batches);
-      }
-      model->batch_size->Observe(action.rows.size());
+      increment(model->batches, series.batches);
+      increment(model->batch_rows, series.batch_rows, action.rows.size());
+      series.batch_size.Observe(action.rows.size());
       series.infer_error.Observe(error);
       break;
   }

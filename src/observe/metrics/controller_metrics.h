@@ -32,6 +32,8 @@ class ControllerMetrics : public Observer, public MetricsSource {
   std::string text() const override;
 
   void on_model(const ModelInfo& model) override;
+  // Its series leave GoneModels::kTime later.
+  void on_model_removed(ModelId model, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
   void on_device(const DeviceChange& change, TimePoint now) override;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "observe/metrics/gone_models.h"
+
 namespace foliot {
 namespace {
 
@@ -38,9 +40,19 @@ TEST_F(ControllerMetricsTest, CountsActions) {
   const std::string text = metrics_.text();
   EXPECT_THAT(text, HasSubstr("foliot_loads_total{model=\"doubling\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("foliot_unloads_total{model=\"doubling\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("foliot_batch_size_sum{model=\"doubling\"} 4\n"));
-  EXPECT_THAT(text, HasSubstr("foliot_batch_size_bucket{model=\"doubling\",le=\"256\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_batch_size_sum 4\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_batch_size_bucket{le=\"256\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("foliot_prediction_error_seconds_sum{action=\"INFER\"} 0.003\n"));
+}
+
+TEST_F(ControllerMetricsTest, SeriesOfAModelLeaveAWhileAfterIt) {
+  finish(ActionType::kLoad, 0);
+  finish(ActionType::kInfer, 4);
+  metrics_.on_model_removed(ModelId(1), TimePoint());
+  complete(Refusal::kNone);
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_batches_total{model=\"doubling\"} 1\n"));
+  metrics_.on_completion({}, TimePoint() + GoneModels::kTime);
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("doubling")));
 }
 
 TEST_F(ControllerMetricsTest, CountsActionsThatFailedByDevice) {

@@ -4,12 +4,14 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "foundation/base/flat_map.h"
 #include "observe/metrics/families.h"
+#include "observe/metrics/gone_models.h"
 
 namespace foliot {
 namespace {
@@ -48,6 +50,7 @@ struct CostMetrics::Accounts {
     Model& model = models[info.id];
     if (model.name != info.name) model = {.name = info.name};
     for (const Runnable& runnable : info.runnables) model.pages[runnable.kind] = runnable.pages;
+    gone_models.on_model(info.id, info.name);
   }
 
   void charge(Model& model, TenantId tenant, Counter* Charges::*what, const char* of, double dollars) {
@@ -56,6 +59,7 @@ struct CostMetrics::Accounts {
       counter = &family.Add({{"model", model.name},
                              {"of", of},
                              {"tenant_id", tenant == TenantId() ? "" : fmt::format("{:08x}", tenant.value())}});
+      counters[model.name].insert(counter);
     }
     counter->Increment(dollars);
   }
@@ -95,6 +99,11 @@ struct CostMetrics::Accounts {
     }
   }
 
+  void forget(const std::string& model) {
+    for (Counter* const counter : counters[model]) family.Remove(counter);
+    counters.erase(model);
+  }
+
   DevicePrices prices;
   prometheus::Registry registry;
   Family<Counter>& family =
@@ -102,8 +111,10 @@ struct CostMetrics::Accounts {
                      "What devices cost, by model and tenant: of the EXECs of its rows, and of the pages "
                      "that the model had while its devices computed nothing");
   std::unordered_map<ModelId, Model> models;
-  std::vector<Device> devices;           // by DeviceId
-  FlatMap<RequestId, TenantId> tenants;  // of requests of tenants that are not over
+  GoneModels gone_models;
+  std::unordered_map<std::string, std::set<Counter*>> counters;  // by model
+  std::vector<Device> devices;                                   // by DeviceId
+  FlatMap<RequestId, TenantId> tenants;                          // of requests of tenants that are not over
 };
 
 CostMetrics::CostMetrics(DevicePrices prices) : accounts_(std::make_unique<Accounts>()) {
@@ -114,6 +125,10 @@ CostMetrics::~CostMetrics() = default;
 std::string CostMetrics::text() const { return prometheus::TextSerializer().Serialize(accounts_->registry.Collect()); }
 
 void CostMetrics::on_model(const ModelInfo& model) { accounts_->set_model(model); }
+void CostMetrics::on_model_removed(ModelId model, TimePoint now) {
+  accounts_->gone_models.on_removed(model, now);
+  accounts_->models.erase(model);
+}
 void CostMetrics::on_model_extended(const ModelInfo& model) { accounts_->set_model(model); }
 
 void CostMetrics::on_device(const DeviceChange& change, TimePoint now) {
@@ -157,7 +172,8 @@ void CostMetrics::on_outcome(const Action& action, const Outcome& outcome, TimeP
   }
 }
 
-void CostMetrics::on_completion(const Completion& completion, TimePoint /*now*/) {
+void CostMetrics::on_completion(const Completion& completion, TimePoint now) {
+  accounts_->gone_models.expire(now, [this](const std::string& model) { accounts_->forget(model); });
   accounts_->tenants.erase(completion.id);
 }
 

@@ -31,6 +31,8 @@ class CostMetrics : public Observer, public MetricsSource {
 
   void on_model(const ModelInfo& model) override;
   void on_model_extended(const ModelInfo& model) override;
+  // Its series leave GoneModels::kTime later.
+  void on_model_removed(ModelId model, TimePoint now) override;
   void on_device(const DeviceChange& change, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
   void on_request(const Request& request, TimePoint now) override;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "observe/metrics/gone_models.h"
+
 namespace foliot {
 namespace {
 
@@ -51,6 +53,15 @@ class CostMetricsTest : public ::testing::Test {
 
   CostMetrics metrics_{DevicePrices{{{"cpu", 3600.0}}, 36}};
 };
+
+TEST_F(CostMetricsTest, SeriesOfAModelLeaveAWhileAfterIt) {
+  act(ActionType::kInfer, 1, 10, 10, {1});
+  metrics_.on_model_removed(ModelId(1), at(20));
+  metrics_.on_completion({}, at(21));
+  EXPECT_THAT(metrics_.text(), HasSubstr("model=\"small\""));
+  metrics_.on_completion({}, at(20) + GoneModels::kTime);
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("model=\"small\"")));
+}
 
 TEST_F(CostMetricsTest, AnExecBelongsToTheTenantsOfItsRows) {
   come(1, 0xabc);

@@ -59,7 +59,7 @@ class CallingFrontend : private AnswerSink {
   }
   uint64_t discarded() const {
     const std::string text = metrics_.text();
-    const std::string name = "foliot_discarded_requests_total{model=\"resnet50\",outcome=\"";
+    const std::string name = "foliot_discarded_requests_total{outcome=\"";
     uint64_t rows = 0;
     for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
       rows += std::stoull(text.substr(text.find("} ", at) + 2));
