@@ -218,6 +218,54 @@ def test_the_feed_needs_a_key_and_the_page_asks_for_it(serve, small_models, tmp_
     assert top("--once", "--key-file", tmp_path / "key", f"127.0.0.1:{port}").returncode == 0
 
 
+def said_of(port, query):
+    """What the server says of a request; None: it knows none."""
+    status, _, body = get(port, f"/monitor/explanation?{query}")
+    assert status in (200, 404)
+    return body.decode() if status == 200 else None
+
+
+def test_a_request_is_explained_as_by_the_command(observed):
+    server, log = observed
+    request = next(each for each in settled(server)["requests"] if each["outcome"] == "unmeetable")
+    done = subprocess.run([foliot_binary(), "explain", "--log", log, request["id"]], capture_output=True, text=True, check=True)
+    assert said_of(server.metrics_port, f"request={request['id']}") == done.stdout
+    assert said_of(server.metrics_port, "request=1") is None and said_of(server.metrics_port, "id=nothing") is None
+    for wrong in ("", "?request=x", "?request=-1", "?what=1", "?request=1%"):
+        assert get(server.metrics_port, f"/monitor/explanation{wrong}")[0] == 400, wrong
+
+
+def test_without_a_log_the_server_says_how_to_keep_one(small_server):
+    status, _, body = get(small_server.metrics_port, "/monitor/explanation?request=1")
+    assert status == 404 and b"--log" in body
+
+
+def unexplained(text):
+    """(ms without a reason, ms in all) of an explanation of an answer. EXEC and OUTPUT are reasons themselves."""
+    parts = text.split("Where the time went:\n")[1]
+    in_all, rest = 0.0, 0.0
+    for line in parts.splitlines():
+        milliseconds, what = re.fullmatch(r" *([0-9.]+) ms  (.*)", line).groups()
+        if what.startswith("while "):
+            rest -= float(milliseconds)
+        elif what.startswith(("queued", "on the device")):
+            rest += float(milliseconds)
+        elif what == "in all":
+            in_all = float(milliseconds)
+    return rest, in_all
+
+
+def test_no_time_of_an_answer_is_without_a_reason(observed):
+    server, _ = observed
+    served = [each["id"] for each in settled(server)["requests"] if each["outcome"] == "served"]
+    sums = [unexplained(said_of(server.metrics_port, f"request={number}")) for number in served]
+    assert len(sums) > 100
+    without, together = (sum(each) for each in zip(*sums, strict=True))
+    print(f"{len(sums)} answers: {without:.2f} of {together:.2f} ms without a reason")
+    # Numbers are rounded to 0.01 ms.
+    assert without <= 0.02 * together + 0.03 * len(sums)
+
+
 def test_a_controller_shows_its_workers(small_models, tmp_path):
     with Cluster(tmp_path, small_models, workers=2, frontends=1, metrics=True) as cluster:
         bench(cluster.frontends[0].grpc, "dense", rate=50, duration="1s", deadline="100ms")

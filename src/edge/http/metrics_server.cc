@@ -1,5 +1,8 @@
 #include "edge/http/metrics_server.h"
 
+#include <charconv>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "edge/http/deflate.h"
@@ -26,6 +29,25 @@ struct Target {
 Target split(std::string_view target) {
   const size_t mark = target.find('?');
   return {target.substr(0, mark), mark == std::string_view::npos ? "" : target.substr(mark + 1)};
+}
+
+// The text behind `name=` of a query, with %XX read; nullopt: it is not the query's first parameter.
+std::optional<std::string> parameter(std::string_view query, std::string_view name) {
+  if (!query.starts_with(name) || query.substr(name.size(), 1) != "=") return std::nullopt;
+  query = query.substr(name.size() + 1);
+  query = query.substr(0, query.find('&'));
+  std::string text;
+  for (size_t i = 0; i < query.size(); ++i) {
+    unsigned value = 0;
+    const char* const digits = query.data() + i + 1;
+    if (query[i] == '%' && i + 2 < query.size() && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+      text += static_cast<char>(value);
+      i += 2;
+    } else {
+      text += query[i];
+    }
+  }
+  return text;
 }
 
 HttpServerOptions http_options(const MetricsServerOptions& options) {
@@ -75,6 +97,8 @@ HttpResponse MetricsServer::answer(std::string_view path, std::string_view query
                         {"Referrer-Policy", "no-referrer"},
                         {"Cache-Control", "no-cache"}};
     response.body.emplace_back(file->content);
+  } else if (feed_ != nullptr && path == "/monitor/explanation") {
+    response = explanation(query);
   } else if (feed_ != nullptr && path == "/monitor/feed") {
     response.headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}};
     response.body.push_back(feed_->answer(query.starts_with(kSince) ? query.substr(kSince.size()) : ""));
@@ -83,6 +107,26 @@ HttpResponse MetricsServer::answer(std::string_view path, std::string_view query
     response.content_type = "text/plain; charset=utf-8";
     response.body.emplace_back("the metrics are at /metrics\n");
   }
+  return response;
+}
+
+HttpResponse MetricsServer::explanation(std::string_view query) {
+  HttpResponse response;
+  response.content_type = "text/plain; charset=utf-8";
+  response.headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}};
+  const std::optional<std::string> number = parameter(query, "request"), id = parameter(query, "id");
+  uint64_t request = 0;
+  const char* const end = number ? number->data() + number->size() : nullptr;
+  const bool is_number = number && std::from_chars(number->data(), end, request).ptr == end && !number->empty();
+  if (!is_number && !id) {
+    response.status = 400;
+    response.body.emplace_back("give ?request=NUMBER, or ?id=ID of its client\n");
+    return response;
+  }
+  const Result<std::string> text =
+      feed_->explanation(is_number ? std::optional(RequestId(request)) : std::nullopt, id.value_or(""));
+  if (!text.ok()) response.status = 404;
+  response.body.push_back(text.ok() ? *text : text.status().message() + "\n");
   return response;
 }
 

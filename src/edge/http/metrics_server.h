@@ -1,5 +1,6 @@
 // MetricsServer: GET /metrics over HTTP: one for every process that has metrics. With a monitor,
-// also the monitor page at /, its files, and what it shows at /monitor/feed.
+// also the monitor page at /, its files, and what it shows at /monitor/feed and
+// /monitor/explanation.
 //
 // It has a thread of its own: a scrape of thousands of series must not delay
 // inferences. With a key ring, all but the files of the page, which say nothing of this server,
@@ -53,6 +54,7 @@ class MetricsServer : private HttpHandler {
 
   // Status, type, headers and body; not found: 404.
   HttpResponse answer(std::string_view path, std::string_view query);
+  HttpResponse explanation(std::string_view query);
 
   const Gate& gate_;
   const std::function<std::string()> page_;

@@ -311,6 +311,7 @@ Status Server::Parts::open_ports() {
   frontend().add_metrics(worker_metrics_);
   frontend().add_metrics(personal_metrics_);
   frontend().add_metrics(retrainer_);
+  monitor_feed_.use_log(options_.log.folder);
   frontend().show_monitor(monitor_feed_);
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning());
   return inference_->start();

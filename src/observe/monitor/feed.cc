@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,9 @@
 #include <vector>
 
 #include "foundation/core/action.h"
+#include "foundation/core/call_label.h"
+#include "observe/request_log/explanation.h"
+#include "observe/request_log/log.h"
 
 namespace foliot {
 namespace {
@@ -32,6 +36,14 @@ std::string to_json(const MonitorOutcomes& outcomes) {
   return "{" + json + "}";
 }
 
+// "[0,5]": the bits that are set.
+std::string list_of(uint64_t bits) {
+  std::string json;
+  for (; bits != 0; bits &= bits - 1)
+    fmt::format_to(std::back_inserter(json), "{}{}", json.empty() ? "" : ",", std::countr_zero(bits));
+  return "[" + json + "]";
+}
+
 // Puts `item` behind a comma, unless the list is to be no longer than `bytes_max`.
 bool append(std::string& list, std::string_view item, size_t bytes_max) {
   if (list.size() + item.size() + 1 > bytes_max) return false;
@@ -44,6 +56,26 @@ bool append(std::string& list, std::string_view item, size_t bytes_max) {
 
 MonitorFeed::MonitorFeed(const Monitor& monitor, std::string process, TimePoint origin, std::function<TimePoint()> now)
     : monitor_(monitor), process_(std::move(process)), origin_(origin), now_(std::move(now)) {}
+
+Result<std::string> MonitorFeed::explanation(std::optional<RequestId> request, std::string_view client_id) const {
+  if (log_.empty())
+    return Status::not_found("this server keeps no log to explain requests from; start it with --log FOLDER");
+  FOLIOT_ASSIGN_OR_RETURN(const Log log, Log::read(log_, kLogBytesMax));
+  const RequestRecord* found = request ? log.request(*request) : nullptr;
+  if (!request) {
+    const CallLabel wanted = call_label(client_id);
+    for (const RequestRecord& record : log.requests()) {
+      const bool called = record.label && record.label->text == wanted.text && record.label->bytes == wanted.bytes;
+      if (called && wanted.bytes > 0 && (found == nullptr || record.arrival > found->arrival)) found = &record;
+    }
+  }
+  if (found != nullptr) return explain(log, *found);
+  return Status::not_found(
+      fmt::format("the last {} MB of the log {} have no such request; it is a moment later there than here, and of "
+                  "older ones `foliot "
+                  "explain` knows more",
+                  kLogBytesMax >> 20, log_.string()));
+}
 
 // PROCESS.NUMBER
 std::optional<uint64_t> MonitorFeed::sequence_of(std::string_view since) const {
@@ -123,12 +155,13 @@ std::string MonitorFeed::models() const {
   std::string list;
   size_t left_out = 0;
   for (const MonitorModel& model : models) {
-    const bool fits =
-        append(list,
-               fmt::format(R"({{"name":{},"pages":{},"copies":{},"arrivals":{},"waiting":{},"sent":{},"outcomes":{}}})",
-                           quoted(model.name), model.pages, model.copies, model.arrivals, model.waiting, model.sent,
-                           foliot::to_json(model.outcomes)),
-               kListBytesMax);
+    const bool fits = append(
+        list,
+        fmt::format(
+            R"({{"name":{},"pages":{},"copies":{},"held_by":{},"arrivals":{},"waiting":{},"sent":{},"outcomes":{}}})",
+            quoted(model.name), model.pages, model.copies, list_of(model.holders), model.arrivals, model.waiting,
+            model.sent, foliot::to_json(model.outcomes)),
+        kListBytesMax);
     if (!fits) ++left_out;
   }
   return fmt::format(R"("models":[{}],"models_left_out":{})", list, left_out);

@@ -10,12 +10,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "foundation/base/status.h"
 #include "foundation/base/time.h"
+#include "foundation/core/ids.h"
 #include "observe/monitor/monitor.h"
 
 namespace foliot {
@@ -32,6 +36,15 @@ class MonitorFeed {
   // `process` distinguishes this process from others at its address: hexadecimal digits. Instants in
   // answers count from `origin`. `monitor` outlives the feed.
   MonitorFeed(const Monitor& monitor, std::string process, TimePoint origin, std::function<TimePoint()> now);
+
+  // Of a log, a click explains requests that are in so much of the end of each of its files: it takes some 100 ms.
+  static constexpr uint64_t kLogBytesMax = uint64_t{4} << 20;
+
+  // Before the first call: where the controller's log is kept.
+  void use_log(std::filesystem::path folder) { log_ = std::move(folder); }
+  // What `foliot explain` says of the last request with this number or, where that is not given, with this id of its
+  // client. Errors: kNotFound, with the reason and the remedy.
+  Result<std::string> explanation(std::optional<RequestId> request, std::string_view client_id) const;
 
   // `since`: the `next` of an earlier answer. Whatever else it is, of another process, of the
   // future or of events that are gone, the answer is a full one: as many of the last events as fit.
@@ -56,7 +69,8 @@ class MonitorFeed {
   const std::string process_;
   const TimePoint origin_;
   const std::function<TimePoint()> now_;
-  std::string state_;  // "devices" to "models", as of state_at_
+  std::filesystem::path log_;  // empty: none is kept
+  std::string state_;          // "devices" to "models", as of state_at_
   std::optional<TimePoint> state_at_;
 };
 

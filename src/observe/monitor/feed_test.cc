@@ -1,7 +1,9 @@
 #include "observe/monitor/feed.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -9,6 +11,9 @@
 #include "foundation/base/test_seed.h"
 #include "foundation/base/test_time.h"
 #include "observe/monitor/page_file.h"
+#include "observe/request_log/explanation.h"
+#include "observe/request_log/log.h"
+#include "observe/request_log/log_writer.h"
 
 namespace foliot {
 namespace {
@@ -35,6 +40,29 @@ class FeedTest : public testing::Test {
   Monitor monitor_{kEvents};
   MonitorFeed feed_{monitor_, "c0ffee", at(1000), [this] { return now_; }};
 };
+
+TEST_F(FeedTest, ExplainsByNumberAndByTheIdOfTheClient) {
+  EXPECT_EQ(feed_.explanation(RequestId(1), "").status().code(), StatusCode::kNotFound) << "there is no log";
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("foliot_feed_" + std::to_string(getpid()));
+  {
+    auto writer = LogWriter::open({.folder = folder});
+    ASSERT_TRUE(writer.ok());
+    for (const uint64_t id : {1, 2}) {
+      RequestRecord record{.id = RequestId(id), .model = "m", .arrival = at(1), .departure = at(2)};
+      record.label = std::make_shared<const CallLabel>(call_label("order 17"));
+      (*writer)->add(record);
+    }
+  }
+  feed_.use_log(folder);
+  const auto text = feed_.explanation(RequestId(1), "");
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  EXPECT_TRUE(text->starts_with("Request 1 of model 'm'"));
+  EXPECT_EQ(*text, explain(*Log::read(folder), *Log::read(folder)->request(RequestId(1))));
+  EXPECT_TRUE(feed_.explanation(std::nullopt, "order 17").ok());
+  EXPECT_EQ(feed_.explanation(std::nullopt, "").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(feed_.explanation(RequestId(3), "").status().code(), StatusCode::kNotFound);
+  std::filesystem::remove_all(folder);
+}
 
 TEST_F(FeedTest, GivesWhatCameSinceTheLastAnswer) {
   model("m");

@@ -19,7 +19,10 @@ MonitorOutcomes Monitor::outcomes() const {
 }
 
 MonitorModel Monitor::view(const Model& model, const char* name) {
-  MonitorModel view{.name = name, .pages = narrow(model.pages), .copies = narrow(model.copies)};
+  MonitorModel view{.name = name,
+                    .pages = narrow(model.pages),
+                    .copies = narrow(model.copies),
+                    .holders = model.holders.load(std::memory_order_relaxed)};
   // A request counts where it is later before it leaves where it was, so none is negative for long.
   const int64_t rows_sent = model.rows_sent.value();
   int64_t ended = 0;
@@ -47,6 +50,7 @@ std::vector<MonitorModel> Monitor::models() const {
     sum.name = one.name;
     sum.pages = one.pages;
     sum.copies += one.copies;
+    sum.holders |= one.holders;
     sum.arrivals += one.arrivals;
     sum.waiting += one.waiting;
     sum.sent += one.sent;
@@ -186,7 +190,9 @@ void Monitor::set_resident(DeviceId device, ModelId model, bool resident) {
   } else {
     of_device.erase(model.value());
   }
-  models_.find(model.value())->copies.add(resident ? 1 : -1);
+  Model& known = *models_.find(model.value());
+  known.copies.add(resident ? 1 : -1);
+  if (device.value() < kHoldersMax) known.holders.fetch_xor(uint64_t{1} << device.value(), std::memory_order_relaxed);
   devices_.find(device.value())->residents.set(of_device.size());
 }
 

@@ -37,6 +37,7 @@ struct MonitorModel {
   std::string_view name;
   uint32_t pages = 0;     // of its weights, on the first kind of device that runs it
   uint32_t copies = 0;    // devices that hold it
+  uint64_t holders = 0;   // of the first kHoldersMax devices, by bit, those that hold it
   uint64_t arrivals = 0;  // requests (rows)
   uint64_t waiting = 0;   // for an action
   uint64_t sent = 0;      // in actions without an outcome
@@ -62,6 +63,9 @@ class Monitor : public Observer {
  public:
   static constexpr size_t kEvents = size_t{1} << 16;
 
+  // Of devices beyond these it is not said which models they hold, only how many.
+  static constexpr uint32_t kHoldersMax = 64;
+
   explicit Monitor(size_t events = kEvents) : events_(events) {}
 
   const EventRing<MonitorEvent>& events() const { return events_; }
@@ -83,6 +87,7 @@ class Monitor : public Observer {
   struct Model {
     std::atomic<const char*> name{nullptr};  // null: there never was one
     PublishedCount pages, copies, arrivals, rows_sent;
+    std::atomic<uint64_t> holders{0};
     std::array<PublishedCount, kMonitorOutcomes> outcomes;
   };
   struct Device {

@@ -155,6 +155,7 @@ TEST_F(MonitorTest, ARequestHasItsReasonAndItsTimes) {
 TEST_F(MonitorTest, CopiesComeAndGo) {
   over(send(1, ActionType::kLoad, 1), 1, 5);
   EXPECT_EQ(only().copies, 1u);
+  EXPECT_EQ(only().holders, 1u) << "bit 0";
   EXPECT_EQ(only().pages, 7u);
   EXPECT_EQ(monitor_.devices()[0].residents, 1u);
   over(send(2, ActionType::kUnload, 6), 6, 6, OutcomeStatus::kBusy);

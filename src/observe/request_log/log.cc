@@ -27,13 +27,13 @@ TimePoint order_of(const FeedbackRecord& record) { return record.answered; }
 
 }  // namespace
 
-Result<Log> Log::read(const fs::path& folder) {
+Result<Log> Log::read(const fs::path& folder, uint64_t bytes_max) {
   Log log;
-  FOLIOT_RETURN_IF_ERROR(log.read_records(folder, log.requests_));
-  FOLIOT_RETURN_IF_ERROR(log.read_records(folder, log.actions_));
+  FOLIOT_RETURN_IF_ERROR(log.read_records(folder, bytes_max, log.requests_));
+  FOLIOT_RETURN_IF_ERROR(log.read_records(folder, bytes_max, log.actions_));
   std::error_code error;
   if (fs::exists(folder / fmt::format("{}.csv", LogFormat<FeedbackRecord>::kStem), error)) {
-    FOLIOT_RETURN_IF_ERROR(log.read_records(folder, log.feedback_));
+    FOLIOT_RETURN_IF_ERROR(log.read_records(folder, bytes_max, log.feedback_));
   }
   return log;
 }
@@ -42,18 +42,18 @@ const RequestRecord* Log::request(RequestId id) const { return find(requests_, i
 const ActionRecord* Log::action(ActionId id) const { return find(actions_, id); }
 
 template <typename Record>
-Status Log::read_records(const fs::path& folder, std::vector<Record>& into) {
+Status Log::read_records(const fs::path& folder, uint64_t bytes_max, std::vector<Record>& into) {
   const std::string stem(LogFormat<Record>::kStem);
   const fs::path previous = folder / (stem + ".previous.csv");
   std::error_code error;
-  if (fs::exists(previous, error)) FOLIOT_RETURN_IF_ERROR(read_file(previous, into));
-  FOLIOT_RETURN_IF_ERROR(read_file(folder / (stem + ".csv"), into));
+  if (fs::exists(previous, error)) FOLIOT_RETURN_IF_ERROR(read_file(previous, bytes_max, into));
+  FOLIOT_RETURN_IF_ERROR(read_file(folder / (stem + ".csv"), bytes_max, into));
   std::ranges::stable_sort(into, {}, [](const Record& record) { return order_of(record); });
   return Status();
 }
 
 template <typename Record>
-Status Log::read_file(const fs::path& path, std::vector<Record>& into) {
+Status Log::read_file(const fs::path& path, uint64_t bytes_max, std::vector<Record>& into) {
   std::ifstream file(path);
   if (!file) {
     return Status::not_found(fmt::format(
@@ -66,6 +66,13 @@ Status Log::read_file(const fs::path& path, std::vector<Record>& into) {
     return Status::invalid_argument(
         fmt::format("{}:1: not the first line of a log of {} that this version can read; it should be {}",
                     path.string(), LogFormat<Record>::kStem, LogFormat<Record>::header()));
+  }
+  // The line that this falls into is left out.
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (!error && size > bytes_max && size - bytes_max > static_cast<uint64_t>(file.tellg())) {
+    file.seekg(static_cast<std::streamoff>(size - bytes_max));
+    std::getline(file, line);
   }
   for (uint64_t number = 2; std::getline(file, line); ++number) {
     if (file.eof()) {  // a whole line has an end

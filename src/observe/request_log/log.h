@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ namespace foliot {
 
 class Log {
  public:
-  // Reads the log in `folder`, of a server that still runs too. Errors: kNotFound
-  // if there is none; kInvalidArgument naming file and line.
-  static Result<Log> read(const std::filesystem::path& folder);
+  static constexpr uint64_t kAllBytes = std::numeric_limits<uint64_t>::max();
+  // Reads the log in `folder`, of a server that still runs too; of each file, as many whole lines of its end as have
+  // `bytes_max`. Errors: kNotFound if there is none; kInvalidArgument naming file and line.
+  static Result<Log> read(const std::filesystem::path& folder, uint64_t bytes_max = kAllBytes);
 
   // By id.
   const std::vector<RequestRecord>& requests() const { return requests_; }
@@ -36,9 +38,9 @@ class Log {
 
  private:
   template <typename Record>
-  Status read_records(const std::filesystem::path& folder, std::vector<Record>& into);
+  Status read_records(const std::filesystem::path& folder, uint64_t bytes_max, std::vector<Record>& into);
   template <typename Record>
-  Status read_file(const std::filesystem::path& path, std::vector<Record>& into);
+  Status read_file(const std::filesystem::path& path, uint64_t bytes_max, std::vector<Record>& into);
 
   RecordMemory memory_;
   std::vector<RequestRecord> requests_;

@@ -315,6 +315,22 @@ TEST_F(LogTest, KeepsTheLatestWithinItsBound) {
   EXPECT_EQ(log->requests().back().id.value() - log->requests().front().id.value() + 1, log->requests().size());
 }
 
+TEST_F(LogTest, ReadsTheEndOfALongOne) {
+  {
+    auto writer = LogWriter::open({.folder = folder_});
+    ASSERT_TRUE(writer.ok());
+    for (uint64_t id = 1; id <= 1000; ++id) {
+      (*writer)->add(RequestRecord{.id = RequestId(id), .model = "m", .arrival = at(1), .departure = at(2)});
+    }
+  }
+  const auto log = Log::read(folder_, 10'000);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  EXPECT_NE(log->request(RequestId(1000)), nullptr);
+  EXPECT_EQ(log->request(RequestId(1)), nullptr);
+  EXPECT_GT(log->requests().size(), 20u);
+  EXPECT_TRUE(log->gaps().empty());
+}
+
 TEST_F(LogTest, ANewLogReplacesTheOldOne) {
   write_two_requests();
   write(History(), options_);

@@ -1,10 +1,13 @@
 // The monitor page: asks the feed four times a second while it is seen, and draws what it says.
 // Without a viewer there is nothing to do for the server.
 
+import { drawPages, drawQueues } from './memory.js';
 import { drawDevices, drawNow, drawPredictions } from './now.js';
 import { Requests } from './requests.js';
+import { Services } from './services.js';
 import { Store } from './store.js';
 import { Timelines } from './timelines.js';
+import { traceOf } from './trace.js';
 
 const INTERVAL_MS = 250;
 const RETRY_MS = 1000;
@@ -13,7 +16,8 @@ const VERSION = 1;
 const byId = (id) => document.getElementById(id);
 const store = new Store();
 const lanes = new Timelines(byId('lanes'), (text) => { byId('action').textContent = text; });
-const requests = new Requests(store);
+const requests = new Requests(store, withKey);
+const services = new Services(byId('services-shown'), byId('service-tables'), withKey);
 
 let next = '';
 let paused = false;
@@ -30,13 +34,19 @@ function draw() {
   drawNow(store);
   drawPredictions(store);
   drawDevices(store.state);
+  drawQueues(store);
+  drawPages(store);
   lanes.draw(store);
   requests.draw();
 }
 
-async function ask() {
+function withKey(path) {
   const key = sessionStorage.getItem('key');
-  const answer = await fetch(`monitor/feed?since=${next}`, { headers: key ? { Authorization: `Bearer ${key}` } : {} });
+  return fetch(path, { headers: key ? { Authorization: `Bearer ${key}` } : {} });
+}
+
+async function ask() {
+  const answer = await withKey(`monitor/feed?since=${next}`);
   if (answer.status === 401 || answer.status === 403) {
     asked = false;
     byId('key-form').hidden = false;
@@ -58,6 +68,7 @@ async function turn() {
       await ask();
       if (!paused) say(`● live, up ${duration(store.state.now)}`);
       draw();
+      services.read();
     } catch (error) {
       say(`✕ ${error instanceof TypeError ? 'no answer from the server' : error.message}`, true);
       wait = RETRY_MS;
@@ -80,6 +91,16 @@ function pause() {
   if (!paused) lanes.shift = 0;
 }
 
+// What the page has, as a file that Perfetto and chrome://tracing open.
+function save() {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([JSON.stringify(traceOf(store))], { type: 'application/json' }));
+  link.download = 'foliot-trace.json';
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+byId('save').addEventListener('click', save);
 byId('pause').addEventListener('click', pause);
 document.addEventListener('keydown', (event) => {
   if (event.key === 'p' && !event.target.closest('input, select') && !event.ctrlKey && !event.metaKey && !event.altKey) pause();

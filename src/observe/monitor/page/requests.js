@@ -58,14 +58,22 @@ function parts(request, action) {
 }
 
 export class Requests {
-  constructor(store) {
+  constructor(store, get) {
     this.store = store;
+    this.get = get;
     this.chosen = null;
     this.listed = [];
     const redraw = () => this.draw(true);
     for (const id of ['by-model', 'by-outcome']) byId(id).addEventListener('change', redraw);
     byId('by-id').addEventListener('input', redraw);
     byId('filter').addEventListener('submit', (event) => event.preventDefault());
+    byId('by-client').addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.chosen = null;
+      this.mark();
+      byId('request').replaceChildren();
+      this.ask(`id=${encodeURIComponent(byId('client-id').value)}`, true);
+    });
     const body = byId('request-list').tBodies[0];
     body.addEventListener('click', (event) => this.choose(event.target.closest('tr')));
     body.addEventListener('keydown', (event) => this.key(event));
@@ -145,8 +153,20 @@ export class Requests {
     const table = add('table', '');
     table.createTBody();
     fill(table, parts(request, action).map(([what, from, until]) => [what, `${ms(from, 3)} – ${ms(until, 3)} ms`, `${ms(until - from, 3)} ms`]), ['text']);
-    const line = add('p', 'With a log, all that led to it: ');
-    line.className = 'note';
-    add('code', `foliot explain ${request.id} --log FOLDER`, line);
+    this.ask(`request=${request.id}`);
+  }
+
+  // What `foliot explain` says, from the server's log. Without one, the page has said what it knows.
+  async ask(query, alone = false) {
+    const asked = this.asked = Symbol(query);
+    const answer = await this.get(`monitor/explanation?${query}`).catch(() => null);
+    const text = answer ? await answer.text() : 'There was no answer from the server.';
+    if (this.asked !== asked) return;
+    const said = document.createElement(answer?.ok ? 'pre' : 'p');
+    said.textContent = text;
+    if (!answer?.ok) said.className = 'note';
+    if (answer?.ok || alone) byId('request').replaceChildren();
+    if (answer?.ok) said.tabIndex = 0;
+    byId('request').append(said);
   }
 }
