@@ -13,7 +13,8 @@ namespace foliot {
 class KeptQuery {
  public:
   explicit KeptQuery(const Query& query) : query_(query) {
-    size_t size = query.name.size() + query.version.size() + query.id.size() + query.context.size();
+    size_t size =
+        query.name.size() + query.version.size() + query.id.size() + query.context.size() + query.traceparent.size();
     for (const TensorView& input : query.inputs) size += input.name.size() + input.datatype.size();
     for (const std::string_view output : query.outputs) size += output.size();
     text_.reserve(size);
@@ -21,6 +22,7 @@ class KeptQuery {
     keep(query_.version);
     keep(query_.id);
     keep(query_.context);
+    keep(query_.traceparent);
     for (TensorView& input : query_.inputs) {
       keep(input.name);
       keep(input.datatype);

@@ -33,12 +33,13 @@ struct TensorView {
 };
 
 struct Query {
-  std::string_view name{};       // a served name: an entry of the catalog
-  std::string_view version{};    // a number or a label (VersionTable); empty: by the model's split, or the highest
-  std::string_view split_key{};  // by which a split gives the same version again; empty: none
-  std::string_view id{};         // the client's own; empty: none
-  std::string_view selection{};  // by which an application asks this, for logs (CallLabel); empty: none does
-  std::string_view context{};    // of what learns for each apart, such as a user; empty: none
+  std::string_view name{};         // a served name: an entry of the catalog
+  std::string_view version{};      // a number or a label (VersionTable); empty: by the model's split, or the highest
+  std::string_view split_key{};    // by which a split gives the same version again; empty: none
+  std::string_view id{};           // the client's own; empty: none
+  std::string_view traceparent{};  // as W3C Trace Context has it; empty: it brings none
+  std::string_view selection{};    // by which an application asks this, for logs (CallLabel); empty: none does
+  std::string_view context{};      // of what learns for each apart, such as a user; empty: none
   TimePoint arrival{};
   // The client's; what it calls may have a tighter one. It counts in kDeadline only.
   TimePoint deadline = TimePoint::infinite_future();

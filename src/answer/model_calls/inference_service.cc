@@ -9,6 +9,8 @@ namespace foliot {
 namespace {
 
 constexpr int64_t kPathPartMax = 4;
+// Of a traced call: a hundred rows would show nothing that eight do not.
+constexpr size_t kTracedRowsMax = 8;
 
 // What no variant can satisfy at any time is refused here; what takes predictions, by the
 // controller.
@@ -47,7 +49,8 @@ Inference::Started InferenceService::start(const Query& query, const Caller& cal
   if (const Status status = check_requirements(**info, query); !status.ok()) return fail(status);
   Result<std::unique_ptr<InferenceCall>> call = InferenceCall::make(*info, query, limits_);
   if (!call.ok()) return fail(call.status());
-  if (names_.draining()) return refuse(**call, Refusal::kDraining, "the server is shutting down");
+  const Tracer::Begun span = shared_.tracer == nullptr ? Tracer::Begun() : shared_.tracer->begin(query.traceparent);
+  if (names_.draining()) return refuse(**call, span, Refusal::kDraining, "the server is shutting down");
 
   const uint32_t rows = (*call)->rows();
   if (caller.tenant) {
@@ -57,8 +60,8 @@ Inference::Started InferenceService::start(const Query& query, const Caller& cal
     }
   }
   auto made = std::make_unique<PendingCall>(std::move(call).value(), caller, counters, TenantLease(caller.tenant, rows),
-                                            shared_);
-  if (made->handles().empty()) return refuse(made->call(), Refusal::kOverload, "too many requests in flight");
+                                            span, shared_);
+  if (made->handles().empty()) return refuse(made->call(), span, Refusal::kOverload, "too many requests in flight");
   const PendingCall& pending = table_.keep(std::move(made));
   for (const PayloadHandle payload : pending.evicted()) {
     requests_.cancel(RequestId(payload.value()), Refusal::kOverload);
@@ -69,8 +72,10 @@ Inference::Started InferenceService::start(const Query& query, const Caller& cal
   return pending.call_id();
 }
 
-CallError InferenceService::refuse(const InferenceCall& call, Refusal refusal, std::string_view detail) {
+CallError InferenceService::refuse(const InferenceCall& call, const Tracer::Begun& span, Refusal refusal,
+                                   std::string_view detail) {
   const TimePoint now = now_();
+  end_call_span(shared_.tracer, span, call, refusal, RequestId(), now);
   metrics_.count_refused(call.model(), refusal, call.rows(), now - call.arrival(), call.time());
   statistics_.of(call.model())->count_failed(now - call.arrival());
   return call_error(refusal, call.model().name, detail, call.arrival(), now, TimePoint(), call.applied_deadline());
@@ -102,15 +107,24 @@ void InferenceService::submit(const PendingCall& pending, std::string_view selec
     request.tenant = tenant->id();
     request.tenant_weight = tenant->weight();
   }
-  std::shared_ptr<const CallLabel> label;
-  if (!call.id().empty() || !selection.empty()) {
-    label = std::make_shared<const CallLabel>(call_label(call.id(), selection));
-  }
-  for (PayloadHandle payload : pending.handles()) {
-    request.id = RequestId(payload.value());
-    request.payload = payload;
+  std::shared_ptr<const CallLabel> label = label_of(pending, selection, true);
+  for (size_t row = 0; row < pending.handles().size(); ++row) {
+    if (row == kTracedRowsMax && pending.trace()) label = label_of(pending, selection, false);
+    request.payload = pending.handles()[row];
+    request.id = RequestId(request.payload.value());
     requests_.submit_labelled(request, label);
   }
+}
+
+// Null: there is nothing to say of the call.
+std::shared_ptr<const CallLabel> InferenceService::label_of(const PendingCall& pending, std::string_view selection,
+                                                            bool traced) {
+  const std::string& id = pending.call().id();
+  traced = traced && pending.trace();
+  if (id.empty() && selection.empty() && !traced) return nullptr;
+  CallLabel label = call_label(id, selection);
+  if (traced) label.trace = pending.trace();
+  return std::make_shared<const CallLabel>(std::move(label));
 }
 
 void InferenceService::cancel(CallId call) {

@@ -44,7 +44,9 @@ class InferenceService : public Inference, public RequestOrigin {
   InferenceService(const Options& options, const ServedNames& names, LabelledRequestSink& requests,
                    CallStatistics& statistics, Metrics& metrics, std::function<TimePoint()> now);
 
-  // Before any call: `wake` is called, by any thread, when expire() has to be called earlier than
+  // Before any call: calls are traced. It outlives the service and its answers.
+  void use(Tracer& tracer) { shared_.tracer = &tracer; }
+  // Likewise: `wake` is called, by any thread, when expire() has to be called earlier than
   // it has said. It must not call back.
   void set_wake(std::function<void()> wake) { alarms_.set_wake(std::move(wake)); }
   // Ends calls whose deadlines have passed, through their mailboxes. Returns when to call it next at the
@@ -75,8 +77,9 @@ class InferenceService : public Inference, public RequestOrigin {
   bool wait_until_answered(Duration timeout) { return table_.wait_until_unused(timeout); }
 
  private:
-  CallError refuse(const InferenceCall& call, Refusal refusal, std::string_view detail);
+  CallError refuse(const InferenceCall& call, const Tracer::Begun& span, Refusal refusal, std::string_view detail);
   void submit(const PendingCall& pending, std::string_view selection);
+  static std::shared_ptr<const CallLabel> label_of(const PendingCall& pending, std::string_view selection, bool traced);
   void expire(CallId call);
 
   const ServedNames& names_;

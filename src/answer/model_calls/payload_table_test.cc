@@ -46,7 +46,7 @@ class PayloadTableTest : public ::testing::Test {
     const PendingCall::Shared& shared =
         shared_.emplace_back(PendingCall::Shared{table, requests_, alarms_, answer_path_, metrics_, now_});
     return std::make_unique<PendingCall>(std::move(call).value(), Caller{nullptr, mailbox_, sink_}, counters_,
-                                         std::move(lease), shared);
+                                         std::move(lease), Tracer::Begun(), shared);
   }
 
   std::shared_ptr<const ModelInfo> model_ = std::make_shared<ModelInfo>(doubling_model(ModelId(1)));

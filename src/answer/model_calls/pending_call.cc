@@ -26,13 +26,31 @@ uint64_t milliseconds_since_1970() {
 
 }  // namespace
 
+void end_call_span(Tracer* tracer, const Tracer::Begun& span, const InferenceCall& call, Refusal refusal,
+                   RequestId number, TimePoint now) {
+  if (!span.context) return;
+  Span ended{.context = span.context,
+             .parent = span.parent,
+             .part = SpanPart::kFrontend,
+             .kind = SpanKind::kCall,
+             .refusal = refusal,
+             .begin = call.arrival(),
+             .end = now,
+             .request = number,
+             .rows = call.rows()};
+  ended.set_name(call.model().name);
+  tracer->add(ended);
+}
+
 PendingCall::PendingCall(std::unique_ptr<InferenceCall> call, const Caller& caller,
-                         std::shared_ptr<ModelCounters> counters, TenantLease lease, const Shared& shared)
+                         std::shared_ptr<ModelCounters> counters, TenantLease lease, const Tracer::Begun& span,
+                         const Shared& shared)
     : call_(std::move(call)),
       mailbox_(caller.mailbox),
       sink_(caller.sink),
       counters_(std::move(counters)),
       lease_(std::move(lease)),
+      span_(span),
       shared_(shared),
       handles_(call_->rows()) {
   if (!shared_.table.acquire(*this, handles_, evicted_)) handles_.clear();
@@ -82,6 +100,7 @@ void PendingCall::expire() {
   if (Tenant* tenant = lease_.tenant()) {
     for (uint32_t row = 0; row < call_->rows(); ++row) tenant->count(Refusal::kExpired);
   }
+  end_call_span(shared_.tracer, span_, *call_, Refusal::kExpired, RequestId(), now);
   CallError error = call_error(Refusal::kExpired, call_->model().name, "no answer has come by its deadline",
                                call_->arrival(), now, TimePoint(), call_->applied_deadline());
   sink_.on_answer(call_id(), std::make_unique<RefusedAnswer>(call_->shared_model(), call_->id(), std::move(error)));
@@ -91,6 +110,8 @@ void PendingCall::settle() {
   const TimePoint now = shared_.now();
   shared_.answer_path.record(now - call_->completions().back().finished, call_->served(), now);
   call_->settle(now);
+  end_call_span(shared_.tracer, span_, *call_, call_->served() ? Refusal::kNone : call_->refusal().refusal,
+                call_->number(), now);
   const Completion& last = call_->completions().back();
   if (call_->served())
     counters_->count_served(call_->rows(), last, milliseconds_since_1970());

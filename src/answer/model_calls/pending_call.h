@@ -26,8 +26,13 @@
 #include "answer/model_calls/payload_table.h"
 #include "foundation/core/ports.h"
 #include "foundation/core/version_table.h"
+#include "observe/tracing/tracer.h"
 
 namespace foliot {
+
+// Gives the tracer the span of a call that ends so, if it is traced.
+void end_call_span(Tracer* tracer, const Tracer::Begun& span, const InferenceCall& call, Refusal refusal,
+                   RequestId number, TimePoint now);
 
 class PendingCall final : public Answer, public Delivery {
  public:
@@ -39,11 +44,12 @@ class PendingCall final : public Answer, public Delivery {
     AnswerPath& answer_path;
     Metrics& metrics;
     const std::function<TimePoint()>& now;
+    Tracer* tracer = nullptr;  // null: no call is traced
   };
 
-  // The caller's references and `shared` outlive this.
+  // The caller's references and `shared` outlive this. `span`: of the call, if it is traced.
   PendingCall(std::unique_ptr<InferenceCall> call, const Caller& caller, std::shared_ptr<ModelCounters> counters,
-              TenantLease lease, const Shared& shared);
+              TenantLease lease, const Tracer::Begun& span, const Shared& shared);
   ~PendingCall() override;
   PendingCall(const PendingCall&) = delete;
   PendingCall& operator=(const PendingCall&) = delete;
@@ -51,6 +57,7 @@ class PendingCall final : public Answer, public Delivery {
   InferenceCall& call() { return *call_; }
   const InferenceCall& call() const { return *call_; }
   const Tenant* tenant() const { return lease_.tenant(); }
+  const TraceContext& trace() const { return span_.context; }
   // One for each row; empty if the table had no room for them.
   std::span<const PayloadHandle> handles() const { return handles_; }
   // Rows of other calls that are to be refused for it (kOverload).
@@ -103,6 +110,7 @@ class PendingCall final : public Answer, public Delivery {
   AnswerSink& sink_;
   const std::shared_ptr<ModelCounters> counters_;
   const TenantLease lease_;
+  const Tracer::Begun span_;
   const Shared& shared_;
   std::vector<PayloadHandle> handles_;
   std::vector<PayloadHandle> evicted_;

@@ -120,6 +120,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       ->type_name("FILE")
       ->default_str("none: others start them");
   add_observation_flags(*command, server.observation, "--listen");
+  add_tracing_flags(*command, server.observation.tracing);
   add_link_tls_flags(*command, server.tls);
   add_logger_flags(*command, flags->log);
   command->callback([flags, &exit_code] {

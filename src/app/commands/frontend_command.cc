@@ -104,6 +104,7 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   add_job_flags(*command, server.jobs);
+  add_tracing_flags(*command, server.tracing);
   command
       ->add_option("--jobs-store", server.jobs.store,
                    "Redis that keeps the jobs for all front ends that name it and share --jobs, in place of a "

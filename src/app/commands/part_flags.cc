@@ -128,6 +128,20 @@ void add_log_flags(CLI::App& app, LogOptions& options) {
   add_bytes_flag(app, "log-max", options.bytes_max, "size of that folder; the oldest records go first");
 }
 
+void add_tracing_flags(CLI::App& app, TracingOptions& options) {
+  const FlagGroup group(app, "Traces");
+  CLI::Option* const url = app.add_option("--otlp", options.url,
+                                          "send spans of traced calls to this collector, by OTLP over HTTP, such as "
+                                          "http://localhost:4318")
+                               ->type_name("URL")
+                               ->default_str("none: nothing is traced");
+  app.add_option("--otlp-share", options.share,
+                 "trace so many of the calls that bring no traceparent; those that bring one say so themselves")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->needs(url);
+}
+
 // Beyond that memory may be short before processors are.
 constexpr uint32_t kCompilationsMax = 4;
 

@@ -19,6 +19,7 @@
 #include "node/devices/local_worker.h"
 #include "node/server/kept_jobs.h"
 #include "observe/request_log/log_writer.h"
+#include "observe/tracing/tracing.h"
 
 namespace foliot {
 
@@ -32,6 +33,7 @@ struct RepositoryFlags {
 void add_frontend_flags(CLI::App& app, FrontendOptions& options);
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options);
 void add_log_flags(CLI::App& app, LogOptions& options);
+void add_tracing_flags(CLI::App& app, TracingOptions& options);
 // How models come, change and go while others are served. Sets the default of
 // `limits.memory_bytes`: all of the machine; and of `compilations`: as many as processors,
 // up to 4.

@@ -167,6 +167,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background,
                               options->compilations});
   add_log_flags(*command, options->log);
+  add_tracing_flags(*command, options->tracing);
   add_logger_flags(*command, flags->log);
   set_rarely_set(*command, {"--personal-threads",
                             "--weights-tier",
@@ -202,7 +203,9 @@ void add_serve_command(CLI::App& app, int& exit_code) {
                             "--compilations",
                             "--containers",
                             "--containers-kernel",
-                            "--log-max"});
+                            "--log-max",
+                            "--otlp",
+                            "--otlp-share"});
   command->callback([flags, command, &exit_code] {
     auto said = heed_mlserver_environment(
         *command, {flags->server.repository, flags->model_name, flags->server.frontend.http_port,

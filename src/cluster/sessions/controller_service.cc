@@ -776,8 +776,9 @@ void ControllerService::submit(uint16_t client, Request request, std::optional<L
   ++counters_.requests;
   ++clients_[client].in_flight;
   request.id = request_of(client, request.id);
-  if (label && labels_ != nullptr) {
-    labels_->on_label(request.id, std::make_shared<const CallLabel>(std::move(label->label)));
+  if (label && !labels_.empty()) {
+    const auto shared = std::make_shared<const CallLabel>(std::move(label->label));
+    for (CallLabelSink* const labels : labels_) labels->on_label(request.id, shared);
   }
   if (request.task != ServedTaskId()) request.call = request_of(client, request.call);
   count(request, [](auto& registry, auto id) { return registry.on_request(id); });

@@ -63,9 +63,8 @@ class ControllerService : public LinkHandler,
 
   // Before the first event.
   Controller& controller() { return controller_; }
-  // Before the first event: receives the labels of requests; outlives the service.
-  // Without it labels are dropped.
-  void set_label_sink(CallLabelSink& labels) { labels_ = &labels; }
+  // Before the first event: receives the labels of requests, with those added before; outlives the service.
+  void add_label_sink(CallLabelSink& labels) { labels_.push_back(&labels); }
   // Before the first event; without it statistics show no processor time.
   void set_processor_time(ProcessorTimeFunction processor_time);
   // Before the first event: called after each turn, with how long the policy took to decide.
@@ -206,7 +205,7 @@ class ControllerService : public LinkHandler,
   std::vector<Client> clients_;
   Counters counters_;
   const LinkTraffic* traffic_ = nullptr;
-  CallLabelSink* labels_ = nullptr;
+  std::vector<CallLabelSink*> labels_;
   std::function<void(Duration)> turn_watch_;  // empty: none
   std::atomic<bool> targets_wait_{false};     // so that turns take no lock for nothing
   std::mutex targets_mutex_;

@@ -382,7 +382,7 @@ class Labels : public CallLabelSink {
 
 TEST_F(ControllerServiceTest, PassesOnTheLabelsOfRequests) {
   Labels labels;
-  service_.set_label_sink(labels);
+  service_.add_label_sink(labels);
   Peer other(service_, Role::kClient);
   ASSERT_TRUE(client_.say(Label{RequestId(1), call_label("order-17")}).ok());
   ASSERT_TRUE(client_.say(request(1)).ok());

@@ -73,7 +73,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 25;
+inline constexpr uint16_t kWireVersion = 26;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -277,7 +277,7 @@ struct Cancel {
   Refusal reason = Refusal::kCancelled;  // or kOverload
 };
 
-// The client's own id of the request that follows; sent only if there is one.
+// The client's own id of the request that follows, and its place in a trace; sent only if there is either.
 struct Label {
   RequestId request;
   CallLabel label;

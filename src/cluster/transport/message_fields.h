@@ -625,11 +625,12 @@ inline bool sound(const Request& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, CallLabel>& label) {
-  wire(label.text, label.bytes);
+  wire(label.text, label.bytes, label.trace.trace_high, label.trace.trace_low, label.trace.span);
 }
 
 inline bool sound(const CallLabel& label) {
-  return !label.text.empty() && label.text.size() <= kCallLabelBytesMax && label.bytes >= label.text.size();
+  return (!label.text.empty() || label.trace) && label.text.size() <= kCallLabelBytesMax &&
+         label.bytes >= label.text.size();
 }
 
 template <typename Wire>

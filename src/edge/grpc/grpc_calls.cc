@@ -10,6 +10,17 @@
 #include "foundation/base/held_wakes.h"
 
 namespace foliot {
+namespace {
+
+std::string_view metadata_of(const grpc::ServerContext& context, const char* name) {
+  const auto shown = context.client_metadata().find(name);
+  if (shown == context.client_metadata().end()) return {};
+  return {shown->second.data(), shown->second.size()};
+}
+
+}  // namespace
+
+std::string_view traceparent_of(const grpc::ServerContext& context) { return metadata_of(context, "traceparent"); }
 
 grpc::Status to_grpc(const CallError& error) { return {static_cast<grpc::StatusCode>(error.grpc_code), error.message}; }
 grpc::Status to_grpc(const Status& status) { return status.ok() ? grpc::Status::OK : to_grpc(call_error(status)); }
@@ -98,11 +109,7 @@ std::optional<grpc::Status> GrpcCall::turned_away(std::optional<Scope> scope, st
 
 std::shared_ptr<Tenant> GrpcCall::tenant() const { return calls_.parts().gate.tenant_of(authorization()); }
 
-std::string_view GrpcCall::authorization() const {
-  const auto shown = context_.client_metadata().find("authorization");
-  if (shown == context_.client_metadata().end()) return {};
-  return {shown->second.data(), shown->second.size()};
-}
+std::string_view GrpcCall::authorization() const { return metadata_of(context_, "authorization"); }
 
 GrpcCalls::GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now, uint32_t requests_in_flight_max,
                      uint64_t message_bytes_max, BodyBudget& bodies, AnswerBudget& answers)

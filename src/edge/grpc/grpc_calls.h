@@ -40,6 +40,9 @@ void add_refusal(const CallError& error, grpc::ServerContext& context);
 // When the client stops waiting, on the clock of `now`.
 TimePoint deadline_of(const grpc::ServerContext& context, TimePoint now);
 
+// The client's metadata; empty: it has none. The view is the context's.
+std::string_view traceparent_of(const grpc::ServerContext& context);
+
 // What the completion queue hands back.
 class GrpcEvent {
  public:

@@ -68,6 +68,7 @@ class GrpcInference {
     query.deadline_origin = by_timeout <= by_call ? DeadlineOrigin::kTimeout : DeadlineOrigin::kGrpcCall;
     query.request_class = request_.parameters.request_class;
     query.context = request_.parameters.context;
+    query.traceparent = traceparent_of(context);
     query.accuracy = request_.parameters.accuracy;
     query.cost = request_.parameters.cost;
     query.body_bytes = message.ByteSizeLong();

@@ -70,6 +70,7 @@ std::optional<CallError> HttpInference::start(const std::string& model, const st
   query.deadline_origin = DeadlineOrigin::kTimeout;
   query.request_class = request_.parameters.request_class;
   query.context = request_.parameters.context;
+  query.traceparent = exchange_.header("traceparent");
   query.accuracy = request_.parameters.accuracy;
   query.cost = request_.parameters.cost;
   Inference::Started started = inference_.start(query, {std::move(tenant), mailbox, *this});

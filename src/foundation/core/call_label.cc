@@ -24,7 +24,7 @@ CallLabel call_label(std::string_view id, std::string_view selection) {
   constexpr size_t kBytesMax = std::numeric_limits<uint32_t>::max();
   const auto bytes = static_cast<uint32_t>(std::min(id.size(), kBytesMax));
   if (id.size() > kCallLabelBytesMax) id = id.substr(0, boundary(id));
-  return {std::string(id), bytes, std::string(selection.substr(0, kSelectionTextBytesMax))};
+  return {std::string(id), bytes, std::string(selection.substr(0, kSelectionTextBytesMax)), {}};
 }
 
 }  // namespace foliot

@@ -1,6 +1,6 @@
-// CallLabel: what logs keep of a call beside its requests: the id that its client gave it, and
-// how an application chose its model. No decision depends on it, so it travels beside a
-// Request and not in it: calls without one pay nothing.
+// CallLabel: what logs and traces keep of a call beside its requests: the id that its client gave it, how an
+// application chose its model, and its place in a trace. No decision depends on it, so it travels beside a Request and
+// not in it: calls without one pay nothing.
 #ifndef FOLIOT_FOUNDATION_CORE_CALL_LABEL_H_
 #define FOLIOT_FOUNDATION_CORE_CALL_LABEL_H_
 
@@ -12,6 +12,7 @@
 #include "foundation/core/ids.h"
 #include "foundation/core/ports.h"
 #include "foundation/core/request.h"
+#include "foundation/core/trace_context.h"
 
 namespace foliot {
 
@@ -24,6 +25,7 @@ struct CallLabel {
   // Of a call that an application made: which of its models it asks, and why, for people. Not on
   // the wire.
   std::string selection{};
+  TraceContext trace{};  // its span is the call's; none: the call is not traced
 
   bool cut() const { return bytes > text.size(); }
   bool operator==(const CallLabel&) const = default;

@@ -74,6 +74,8 @@ class MpscRing {
     return true;
   }
 
+  // Consumer only. An item that is just being pushed does not count.
+  bool empty() const { return slots_[head_ % capacity_].ready_for.load(std::memory_order_acquire) != head_ + 1; }
   // Consumer only.
   bool closed_and_empty() const { return tail_.load(std::memory_order_relaxed) == (head_ | kClosed); }
   size_t capacity() const { return capacity_; }

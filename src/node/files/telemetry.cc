@@ -36,6 +36,10 @@ Result<std::unique_ptr<Telemetry>> Telemetry::open(const TelemetryOptions& optio
   FOLIOT_RETURN_IF_ERROR(check(options));
   FOLIOT_ASSIGN_OR_RETURN(Access access, read_access(options.access));
   std::unique_ptr<Telemetry> opened(new Telemetry(options, std::move(access.keys), log));
+  if (options.tracing.on()) {
+    FOLIOT_ASSIGN_OR_RETURN(opened->tracing_, Tracing::start(options.tracing));
+    page = [page = std::move(page), &traced = *opened->tracing_] { return page() + traced.text(); };
+  }
   if (options.metrics()) {
     opened->server_ = std::make_unique<MetricsServer>(
         MetricsServerOptions{.address = options.metrics_address.empty() ? host_of(listen) : options.metrics_address,

@@ -20,6 +20,7 @@
 #include "observe/monitor/feed.h"
 #include "observe/request_log/log_writer.h"
 #include "observe/request_log/recorder.h"
+#include "observe/tracing/tracing.h"
 
 namespace foliot {
 
@@ -28,6 +29,7 @@ struct TelemetryOptions {
   std::string metrics_address;
   AccessFiles access;  // of the metrics
   LogOptions log;
+  TracingOptions tracing;  // of a controller
 
   bool metrics() const { return metrics_port.has_value(); }
   bool any() const { return metrics() || !log.folder.empty(); }
@@ -45,6 +47,8 @@ class Telemetry {
 
   // Null: nothing is recorded.
   Recorder* recorder() { return recorder_.get(); }
+  // Null: nothing is traced.
+  Tracing* tracing() { return tracing_.get(); }
   // "; metrics :8102/metrics", or nothing.
   std::string description() const;
   // Keys and certificates. This outlives the watch.
@@ -55,6 +59,7 @@ class Telemetry {
 
   const TelemetryOptions options_;
   Gate gate_;
+  std::unique_ptr<Tracing> tracing_;
   std::unique_ptr<MetricsServer> server_;  // null: no metrics are served
   std::unique_ptr<Recorder> recorder_;
 };

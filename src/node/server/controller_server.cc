@@ -16,6 +16,7 @@
 #include "cluster/transport/link_loop.h"
 #include "control/controller/cluster_view_observer.h"
 #include "control/policies/registry.h"
+#include "edge/requests/server_info.h"
 #include "foundation/base/units.h"
 #include "foundation/platform/clock.h"
 #include "foundation/platform/thread.h"
@@ -111,7 +112,11 @@ void ControllerServer::Parts::observe(const TelemetryOptions& options) {
   }
   if (Recorder* const recorder = telemetry_->recorder(); recorder != nullptr) {
     controller.add_observer(*recorder);
-    service_.set_label_sink(*recorder);
+    service_.add_label_sink(*recorder);
+  }
+  if (Tracing* const tracing = telemetry_->tracing(); tracing != nullptr) {
+    controller.add_observer(tracing->requests());
+    service_.add_label_sink(tracing->requests());
   }
 }
 
@@ -206,12 +211,14 @@ Status ControllerServer::Parts::start(const ControllerServerOptions& options, El
                                 [election](size_t workers) { election->on_workers(workers); });
   }
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning(options, log));
-  FOLIOT_ASSIGN_OR_RETURN(
-      telemetry_,
-      Telemetry::open(
-          options.observation, options.listen,
-          [this] { return metrics_.text() + task_metrics_.text() + cost_metrics_.text() + tuning_metrics_.text(); },
-          log, &monitor_feed_));
+  monitor_feed_.use_log(options.observation.log.folder);
+  FOLIOT_ASSIGN_OR_RETURN(telemetry_, Telemetry::open(
+                                          options.observation, options.listen,
+                                          [this, info = info_metrics("controller", options.policy)] {
+                                            return metrics_.text() + task_metrics_.text() + cost_metrics_.text() +
+                                                   tuning_metrics_.text() + info;
+                                          },
+                                          log, &monitor_feed_));
   observe(options.observation);
   // Before anything is started: a file may be wrong.
   FOLIOT_ASSIGN_OR_RETURN(std::vector<WatchedFiles> watched, watched_files(options, log));

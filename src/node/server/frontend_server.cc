@@ -16,6 +16,7 @@
 #include "cluster/sessions/controller_addresses.h"
 #include "cluster/sessions/frontend_link.h"
 #include "cluster/transport/link_loop.h"
+#include "edge/requests/server_info.h"
 #include "foundation/core/catalog.h"
 #include "foundation/platform/clock.h"
 #include "foundation/platform/thread.h"
@@ -141,6 +142,7 @@ class FrontendServer::Parts {
   std::unique_ptr<KeptJobs> jobs_;         // null: none are kept
   std::optional<JobMetrics> job_metrics_;  // nullopt: none are shared
   std::unique_ptr<KeptUsers> users_;       // null: there are no personal models
+  std::unique_ptr<Tracing> tracing_;       // null: nothing is traced
   FrontendLink link_;
   LinkLoop loop_;
   InferenceStack inference_;
@@ -152,6 +154,11 @@ class FrontendServer::Parts {
 };
 
 Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger& log) {
+  inference_.describe(info_metrics("frontend"));
+  if (options.tracing.on()) {
+    FOLIOT_ASSIGN_OR_RETURN(tracing_, Tracing::start(options.tracing));
+    inference_.trace(*tracing_);
+  }
   link_.start(inference_.origin(), loop_);
   if (users_ != nullptr) FOLIOT_RETURN_IF_ERROR(keep_users(options));
   FOLIOT_RETURN_IF_ERROR(keep_controllers(loop_, options.controller));

@@ -24,6 +24,7 @@
 #include "foundation/logging/logger.h"
 #include "node/files/access_files.h"
 #include "node/server/kept_jobs.h"
+#include "observe/tracing/tracing.h"
 
 namespace foliot {
 
@@ -44,7 +45,8 @@ struct FrontendServerOptions {
   KeptJobsOptions jobs;                        // offline queries over the cluster's models; nothing is registered here
   std::string name;  // among these, the same after a restart; empty: the machine's name and the port of home_listen
   uint32_t personal_threads = 1;
-  uint64_t frame_bytes_max = kDataFrameBytesMax;   // inputs or outputs of one row
+  uint64_t frame_bytes_max = kDataFrameBytesMax;  // inputs or outputs of one row
+  TracingOptions tracing;
   Duration drain_timeout = Duration::seconds(30);  // of what is in flight at stop()
   // Of an application, or of where it learns: what is wrong, as a sentence. From any thread.
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};

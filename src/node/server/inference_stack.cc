@@ -33,12 +33,23 @@ InferenceStack::InferenceStack(const FrontendOptions& options, Catalog& catalog,
                                                  std::string_view name) { metrics_.count_unknown_name(place, name); },
                     .now = now,
                     .personal = personal,
-                    .jobs = jobs})) {
+                    .jobs = jobs})),
+      now_(now) {
   frontend_->add_metrics(*this);
   frontend_->add_metrics(cache_metrics_);
   frontend_->add_metrics(selection_metrics_);
   service_.set_wake([this] { timer_.wake(); });
   selected_.set_wake([this] { timer_.wake(); });
+}
+
+std::string InferenceStack::text() const {
+  metrics_.forget_gone([this](const std::string& name) { return names_.knows(name); }, now_());
+  return metrics_.text(frontend_->tenants()) + info_;
+}
+
+void InferenceStack::trace(Tracing& tracing) {
+  service_.use(tracing.tracer());
+  frontend_->add_metrics(tracing);
 }
 
 Status InferenceStack::start() {

@@ -33,6 +33,7 @@
 #include "foundation/core/request_origin.h"
 #include "foundation/platform/timer_thread.h"
 #include "observe/metrics/metrics_source.h"
+#include "observe/tracing/tracing.h"
 
 namespace foliot {
 
@@ -44,6 +45,10 @@ class InferenceStack : private MetricsSource {
                  ModelRepository& repository, const std::function<TimePoint()>& now,
                  PersonalService* personal = nullptr, JobService* jobs = nullptr);
 
+  // Before start(): the process, as foliot_info has it (info_metrics()).
+  void describe(std::string info) { info_ = std::move(info); }
+  // Likewise: calls are traced. It outlives the stack.
+  void trace(Tracing& tracing);
   // Once: clients are answered from here on.
   Status start();
   Frontend& frontend() { return *frontend_; }
@@ -60,7 +65,7 @@ class InferenceStack : private MetricsSource {
   bool wait_until_answered(Duration timeout) { return service_.wait_until_answered(timeout); }
 
  private:
-  std::string text() const override { return metrics_.text(frontend_->tenants()); }
+  std::string text() const override;
 
   ServedVersions versions_;
   ServedNames names_;
@@ -73,6 +78,8 @@ class InferenceStack : private MetricsSource {
   SelectedInference selected_;
   SelectionMetrics selection_metrics_{selected_};
   std::unique_ptr<Frontend> frontend_;
+  const std::function<TimePoint()> now_;
+  std::string info_;
   TimerThread timer_;  // ends calls at their deadlines; ends before the front end, whose mailboxes it uses
 };
 

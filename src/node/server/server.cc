@@ -18,6 +18,7 @@
 #include "control/controller/cluster_view_observer.h"
 #include "control/controller/rolling_duration_model.h"
 #include "control/policies/registry.h"
+#include "edge/requests/server_info.h"
 #include "foundation/base/check.h"
 #include "foundation/base/units.h"
 #include "foundation/config/repository_path.h"
@@ -59,6 +60,7 @@
 #include "observe/monitor/monitor.h"
 #include "observe/request_log/background_writer.h"
 #include "observe/request_log/recorder.h"
+#include "observe/tracing/tracing.h"
 
 namespace foliot {
 namespace {
@@ -168,6 +170,7 @@ class Server::Parts {
   PersonalRepository all_models_{repository_, personal_};
   std::unique_ptr<PipelineTuning> pipeline_tuning_;  // null: nothing is tuned
   std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<Tracing> tracing_;  // null: nothing is traced
   std::unique_ptr<RepositoryVariants> variants_;
   std::unique_ptr<KeptJobs> jobs_;  // null: none are kept
   std::unique_ptr<InferenceStack> inference_;
@@ -300,6 +303,9 @@ Status Server::Parts::open_ports() {
     feedback_log_ = writer.get();
     recorder_ = std::make_unique<Recorder>(std::move(writer));
   }
+  if (options_.tracing.on()) {
+    FOLIOT_ASSIGN_OR_RETURN(tracing_, Tracing::start(options_.tracing));
+  }
   if (!options_.jobs.folder.empty()) {
     FOLIOT_RETURN_IF_ERROR(open_jobs());
   }
@@ -313,6 +319,8 @@ Status Server::Parts::open_ports() {
   frontend().add_metrics(retrainer_);
   monitor_feed_.use_log(options_.log.folder);
   frontend().show_monitor(monitor_feed_);
+  inference_->describe(info_metrics("serve", options_.scheduler));
+  if (tracing_ != nullptr) inference_->trace(*tracing_);
   FOLIOT_RETURN_IF_ERROR(open_pipeline_tuning());
   return inference_->start();
 }
@@ -406,7 +414,11 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   });
   if (recorder_ != nullptr) {
     controller.add_observer(*recorder_);
-    controller_->set_label_sink(*recorder_);
+    controller_->add_label_sink(*recorder_);
+  }
+  if (tracing_ != nullptr) {
+    controller.add_observer(tracing_->requests());
+    controller_->add_label_sink(tracing_->requests());
   }
   FOLIOT_RETURN_IF_ERROR(start_task_scaling(controller));
   FOLIOT_RETURN_IF_ERROR(start_pipeline_tuning(controller));

@@ -20,6 +20,7 @@
 #include "node/repository/container_check.h"
 #include "node/server/kept_jobs.h"
 #include "observe/request_log/log_writer.h"
+#include "observe/tracing/tracing.h"
 
 namespace foliot {
 
@@ -54,6 +55,7 @@ struct ServerOptions {
   WeightsTier weights_tier = WeightsTier::kMemory;
   LocalWorkerOptions worker;  // of all devices; their actions in flight follow from `controller`
   LogOptions log;             // no folder: none is kept; its origin is the start of the server
+  TracingOptions tracing;
   Duration drain_timeout = Duration::seconds(30);
   // Called for models that the watch saw and that cannot be served, from a thread of
   // its own.

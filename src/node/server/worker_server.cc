@@ -14,6 +14,7 @@
 #include "cluster/sessions/controller_addresses.h"
 #include "cluster/sessions/worker_link.h"
 #include "cluster/transport/link_loop.h"
+#include "edge/requests/server_info.h"
 #include "foundation/base/units.h"
 #include "foundation/config/repository_path.h"
 #include "foundation/core/catalog.h"
@@ -204,9 +205,9 @@ std::vector<WatchedFiles> WorkerServer::Parts::definitions() {
 
 Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
   FOLIOT_RETURN_IF_ERROR(options_.worker.check());
-  FOLIOT_ASSIGN_OR_RETURN(telemetry_,
-                          Telemetry::open(
-                              options_.observation, options_.data_listen, [this] { return metrics_.text(); }, log_));
+  FOLIOT_ASSIGN_OR_RETURN(telemetry_, Telemetry::open(
+                                          options_.observation, options_.data_listen,
+                                          [this] { return metrics_.text() + info_metrics("worker"); }, log_));
   FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
   FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
   FOLIOT_ASSIGN_OR_RETURN(

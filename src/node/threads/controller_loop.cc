@@ -35,7 +35,7 @@ void ControllerLoop::Handler::on_event(Event& event, TimePoint now) {
 }
 
 void ControllerLoop::Handler::handle(Event::LabelledRequest& labelled, TimePoint now) {
-  if (labels_ != nullptr) labels_->on_label(labelled.request.id, std::move(labelled.label));
+  for (CallLabelSink* const labels : labels_) labels->on_label(labelled.request.id, labelled.label);
   controller_.on_request(labelled.request, now);
 }
 

@@ -53,9 +53,8 @@ class ControllerLoop {
   // Before start(): called on the loop's thread after each turn, with how long the policy
   // took to decide.
   void set_turn_watch(TurnWatch watch) { handler_.set_turn_watch(std::move(watch)); }
-  // Before start(): receives the labels of requests; outlives the loop. Without it labels
-  // are dropped.
-  void set_label_sink(CallLabelSink& labels) { handler_.set_label_sink(labels); }
+  // Before start(): receives the labels of requests, with those added before; outlives the loop.
+  void add_label_sink(CallLabelSink& labels) { handler_.add_label_sink(labels); }
   // Before start(): called on the loop's thread with targets that cannot be set, and why.
   void set_target_report(TargetReport report) { handler_.set_target_report(std::move(report)); }
   Status start();
@@ -71,7 +70,7 @@ class ControllerLoop {
     void on_event(Event& event, TimePoint now) override;
     TimePoint on_turn_end(TimePoint now) override;
     void set_turn_watch(TurnWatch watch) { turn_watch_ = std::move(watch); }
-    void set_label_sink(CallLabelSink& labels) { labels_ = &labels; }
+    void add_label_sink(CallLabelSink& labels) { labels_.push_back(&labels); }
     void set_target_report(TargetReport report) { target_report_ = std::move(report); }
 
    private:
@@ -96,7 +95,7 @@ class ControllerLoop {
     Controller& controller_;
     ActionRoutes& routes_;
     TurnWatch turn_watch_;  // empty: none
-    CallLabelSink* labels_ = nullptr;
+    std::vector<CallLabelSink*> labels_;
     std::vector<Event::RemoveModel> removals_;
     TargetReport target_report_ = [](const std::string&) {};
     WantedTargets wanted_{[this](const std::string& line) { target_report_(line); }};

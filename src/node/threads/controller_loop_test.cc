@@ -170,7 +170,7 @@ TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
   Labels labels;
   std::atomic<int> turns{0};
   ControllerLoop loop({}, find_policy("clockwork")->make, inbox, actions, sink);
-  loop.set_label_sink(labels);
+  loop.add_label_sink(labels);
   loop.set_turn_watch([&](Duration decision) { turns += decision >= Duration() ? 1 : 0; });
   ASSERT_TRUE(loop.start().ok());
   auto model = std::make_shared<ModelInfo>();
