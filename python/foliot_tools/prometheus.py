@@ -29,24 +29,26 @@ def in_seconds(rules):
 
 class Prometheus:
     """Scrapes the processes of `jobs`, {job: [metrics port]}, until the block ends. Remembers every alert that it
-    has seen firing."""
+    has seen firing. `key`: of their API, with the scope `metrics`. `in_time`: minutes of the rules are minutes."""
 
-    def __init__(self, folder, jobs):
+    def __init__(self, folder, jobs, port=None, key=None, in_time=False):
         self.folder = folder
         self.jobs = jobs
-        (self.port,) = free_ports(1)
+        self.rules = RULES.read_text() if in_time else in_seconds(RULES.read_text())
+        self.access = {"authorization": {"credentials": key}} if key else {}
+        self.port = port or free_ports(1)[0]
         self.process = None
         self.seen = set()
 
     def __enter__(self):
         self.folder.mkdir(parents=True)
-        (self.folder / "foliot.rules.yml").write_text(in_seconds(RULES.read_text()))
+        (self.folder / "foliot.rules.yml").write_text(self.rules)
         config = {
             "global": {"scrape_interval": SCRAPE_INTERVAL, "scrape_timeout": SCRAPE_INTERVAL,
                        "evaluation_interval": SCRAPE_INTERVAL},
             "rule_files": ["foliot.rules.yml"],
             "scrape_configs": [
-                {"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}" for port in ports]}]}
+                {"job_name": job, **self.access, "static_configs": [{"targets": [f"127.0.0.1:{port}" for port in ports]}]}
                 for job, ports in self.jobs.items()
             ],
         }
