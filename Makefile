@@ -132,6 +132,16 @@ format: dependencies ## Format src/ in place
 test-clients: build python ## Clients as their authors ship them (kserve, tritonclient, ...) against a server (5 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/client_matrix.py $(FLAGS)
 
+.PHONY: test-browser
+test-browser: build python ## The monitor page in Debian's chromium: what it shows, keyboard, axe (2 minutes; chromium is 400 MB)
+	@tools/install-dependencies chromium
+	@tools/python-environment browser
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests/monitor_page.py
+
+.PHONY: grafana
+grafana: build-server python ## Start a server under load and a Prometheus for the dashboard of deploy/grafana, and say where they are
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tools/grafana
+
 .PHONY: test-wheel
 test-wheel: wheel ## The wheel in a fresh environment: a file and a container are served (a minute)
 	@$(PYTHON) -m pytest tests/wheel_install.py
