@@ -196,6 +196,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Cancel{RequestId(1)}, MessageType::kCancel);
   check_round_trip(Unserved{{{"bert", "3", "model.onnx: not a model"}, {"resnet", "1", ""}}}, MessageType::kUnserved);
   check_round_trip(Label{RequestId(1), {"order-17", 200}}, MessageType::kLabel);
+  check_round_trip(Label{RequestId(1), {"", 0, "", {1, uint64_t{1} << 63, 3}}}, MessageType::kLabel);
   check_round_trip(completion(), MessageType::kCompletion);
   check_round_trip(StatisticsRequest{}, MessageType::kStatisticsRequest);
   check_round_trip(Statistics{.elapsed = ns(1),
@@ -354,6 +355,7 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Label{RequestId(1), {std::string(kCallLabelBytesMax + 1, 'a'), 100}}));
   EXPECT_FALSE(accepted(Label{RequestId(1), {"order-17", 7}}));
   EXPECT_FALSE(accepted(Label{RequestId(1), {"", 0}}));
+  EXPECT_TRUE(accepted(Label{RequestId(1), {"", 0, "", {0, 1, 2}}}));
 }
 
 TEST(CodecTest, RefusesRequirementsThatCannotBe) {
