@@ -9,7 +9,9 @@ so is for the release of Debian that it was built on. The same program and SOURC
 """
 
 import argparse
+import email.utils
 import gzip
+import os
 import pathlib
 import shutil
 import subprocess
@@ -17,6 +19,8 @@ import tempfile
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+# There is no address to write to (packaging/debian/overrides).
+MAINTAINER = "The Foliot project <foliot@localhost>"
 SCRIPTS = ("postinst", "prerm", "postrm")
 COMPLETIONS = {"bash": "bash-completion/completions/foliot", "zsh": "zsh/vendor-completions/_foliot",
                "fish": "fish/vendor_completions.d/foliot.fish"}
@@ -63,6 +67,14 @@ def write_manual(share, program, version, work):
         (folder / f"{page.name}.1.gz").write_bytes(gzip.compress(text, 9, mtime=0))
 
 
+def write_changelog(documents, version):
+    """What Debian's tools read; what changed stands in the project's own CHANGELOG."""
+    date = email.utils.formatdate(int(os.environ.get("SOURCE_DATE_EPOCH", 0)))
+    text = f"foliot ({version}) stable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- {MAINTAINER}  {date}\n"
+    (documents / "changelog.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    (documents / "CHANGELOG.md.gz").write_bytes(gzip.compress((ROOT / "CHANGELOG.md").read_bytes(), 9, mtime=0))
+
+
 def lay_out(root, program, version, work):
     """All files of the package, but its control files."""
     (root / "usr/bin").mkdir(parents=True)
@@ -77,6 +89,8 @@ def lay_out(root, program, version, work):
         to.write_text(text[text.index("[Unit]"):].replace("/usr/local/bin/", "/usr/bin/"))
     install(ROOT / "deploy/systemd/foliot.toml", root / "etc/foliot/foliot.toml")
     install(ROOT / "packaging/copyright", root / "usr/share/doc/foliot/copyright")
+    install(ROOT / "packaging/debian/overrides", root / "usr/share/lintian/overrides/foliot")
+    write_changelog(root / "usr/share/doc/foliot", version)
     write_completions(root / "usr/share", program)
     write_manual(root / "usr/share", program, version, work)
 
@@ -91,15 +105,15 @@ Version: {version}
 Architecture: amd64
 Section: net
 Priority: optional
-Maintainer: The Foliot project <foliot@localhost>
+Maintainer: {MAINTAINER}
 Installed-Size: {size}
 Depends: {depends}
 Recommends: python3-numpy
 Description: inference server for deep-learning models under deadlines
- Every request states by when its answer is still useful. Foliot answers in time
- or refuses at once, with the reason and the earliest time at which it could have
- answered. It serves ONNX models, and any Python code in confined processes, over
- the Open Inference Protocol by HTTP and gRPC.
+ Every request states by when its answer is still useful. Foliot answers in
+ time or refuses, with the reason and the earliest time at which it could
+ have answered. It serves ONNX models, and any Python code in confined
+ processes, over the Open Inference Protocol by HTTP and gRPC.
 """)
     (control / "conffiles").write_text("/etc/foliot/foliot.toml\n")
     for name in SCRIPTS:
