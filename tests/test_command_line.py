@@ -86,6 +86,26 @@ def test_models_lists_a_model_alone(tmp_path):
     assert code == 0 and re.search(r"^net +1 +not compiled", output, re.MULTILINE), output
 
 
+def test_what_lists_prints_json(tmp_path, serve):
+    for name in ("scale", "broken"):
+        (tmp_path / "models" / name).mkdir(parents=True)
+    scale_network(tmp_path / "models/scale/model.onnx", 2)
+    (tmp_path / "models/broken/model.onnx").write_text("no network")
+
+    def lines(*arguments):
+        code, printed = run(*arguments, "--json")
+        return code, [json.loads(line) for line in printed.splitlines()]
+
+    code, (broken, scale) = lines("models", tmp_path / "models")
+    assert code == 1 and broken["state"] == "broken" and "not an ONNX model" in broken["reason"]
+    assert (scale["name"], scale["state"], scale["batch_sizes"]) == ("scale", "not compiled", [1, 2, 4, 8, 16])
+    code, devices = lines("devices")
+    assert code == 0 and devices[0]["kind"] == "cpu" and devices[0]["processors"] >= 1
+    server = serve(tmp_path / "models", **SMALL)
+    code, served = lines("models", "--url", f"127.0.0.1:{server.http_port}")
+    assert code == 1 and {each["name"]: each["state"] for each in served} == {"scale": "READY", "broken": "UNAVAILABLE"}
+
+
 def test_data_of_another_name_is_none_of_a_file(tmp_path):
     scale_network(tmp_path / "net.onnx", 2, external="weights.bin")
     line = wrong("serve", tmp_path / "net.onnx", *ANY_PORTS, code=NOTHING_TO_SERVE)

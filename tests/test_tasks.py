@@ -269,6 +269,9 @@ def test_variants_are_made_and_served(serve, tmp_path):
     lines = {line.split()[0]: line for line in plotted.stdout.splitlines()}
     assert " 1: " in lines["classes-int8"] and " 8: " in lines["classes-int8"]
     assert any(" yes " in line for line in lines.values())
+    objects = {each["variant"]: each for each in map(json.loads, listed("classes", "--json").stdout.splitlines())}
+    assert set(objects) == {name for name in lines if name.startswith("classes-")}
+    assert {"1", "8"} <= set(objects["classes-int8"]["latency_ms"]) and any(each["front"] for each in objects.values())
     assert (tmp_path / "classes.svg").read_text().count("<circle") == 3
     assert "has no task 'absent'; its tasks: classes" in listed("absent").stderr
 

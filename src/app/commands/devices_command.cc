@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "app/commands/json_line.h"
 #include "engine/device/cpu/cpu_device.h"
 #include "engine/device/vulkan/driver.h"
 #include "foundation/base/units.h"
@@ -58,6 +60,29 @@ void print_gpu(size_t number, const VulkanGpu& gpu) {
   fmt::print("        used           {}{}\n", use, gpu.lacks.empty() ? "" : ", but it lacks " + gpu.lacks);
 }
 
+// One object for the processor, then one for each GPU; memory that cannot be known is left out.
+void print_device_objects() {
+  nlohmann::ordered_json cpu{{"kind", "cpu"}, {"name", processor_name()}, {"processors", usable_processors()}};
+  if (const auto topology = read_topology(); topology.ok()) {
+    for (const DevicePlace& place : default_device_places(*topology)) cpu["devices"].push_back(to_string(place));
+  }
+  cpu["kernels"] = make_cpu_device()->fingerprint();
+  cpu["memory_bytes"] = total_memory_bytes();
+  if (const auto available = available_memory_bytes()) cpu["available_bytes"] = *available;
+  cpu["locked_memory"] = locked_memory_limit();
+  print_json_line(cpu);
+  const Result<std::vector<VulkanGpu>> gpus = vulkan_gpus();
+  if (!gpus.ok()) return;
+  for (const VulkanGpu& gpu : *gpus) {
+    print_json_line({{"kind", "gpu"},
+                     {"name", gpu.name},
+                     {"driver", gpu.driver},
+                     {"memory_bytes", gpu.memory_bytes},
+                     {"is_processor", gpu.is_processor},
+                     {"lacks", gpu.lacks}});
+  }
+}
+
 Status print_gpus() {
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<VulkanGpu> gpus, vulkan_gpus());
   for (size_t number = 0; number < gpus.size(); ++number) print_gpu(number, gpus[number]);
@@ -72,10 +97,13 @@ void add_devices_command(CLI::App& app, int& exit_code) {
       "Processors and memory are those that this process may use: what its control group (a container's\n"
       "limits) and its CPU affinity leave. Cores are listed by NUMA node, and devices as `foliot serve` has\n"
       "them without --devices and --threads. GPUs are those that Vulkan's drivers find.");
-  command->callback([&exit_code] {
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "print an object in each line");
+  command->callback([json, &exit_code] {
+    exit_code = 0;
+    if (*json) return print_device_objects();
     print_cpu();
     if (const Status status = print_gpus(); !status.ok()) fmt::print("gpu     none: {}\n", status.message());
-    exit_code = 0;
   });
 }
 

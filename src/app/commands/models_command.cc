@@ -8,8 +8,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "answer/personal/items/personal_version.h"
@@ -17,6 +20,7 @@
 #include "answer/tasks/task_file.h"
 #include "app/commands/confined_compile_command.h"
 #include "app/commands/exit_code.h"
+#include "app/commands/json_line.h"
 #include "app/commands/part_flags.h"
 #include "engine/device/cpu/cpu_device.h"
 #include "foundation/base/units.h"
@@ -38,59 +42,121 @@ struct Flags {
   std::filesystem::path cache;
   std::string url;
   bool ready = false;
+  bool json = false;
 };
 
-void print_model(const ModelFolder& model, size_t width, std::string_view state) {
-  const auto slo = model.config.default_slo;
-  fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", model.name, width, model.version, state,
-             slo ? format_duration(*slo) : "none",
-             model.is_container() ? "its own" : fmt::format("{}", fmt::join(model.config.compile.batch_sizes, ",")),
-             model.model.string());
-}
+// What is listed of one name of a repository.
+struct ListedName {
+  std::string name;
+  std::string version;
+  std::string state;
+  std::optional<Duration> slo;
+  std::vector<uint32_t> batch_sizes;  // of a compiled model
+  std::string rows;                   // of others: what is in place of batch sizes
+  std::string file;
+  std::string reason;  // not empty: it cannot be served, and nothing else is known
+  std::vector<std::string> settings;
+  std::vector<std::string> notes;
+};
 
-// What is said of a model that can be served, below its line.
-void print_notes(const ModelFolder& model, const std::vector<std::string>& notes, size_t width) {
-  for (const std::string& line : model_toml_lines(model.foreign, model.is_container())) {
-    fmt::print("{:{}}  {:>7}  read: {}\n", "", width, "", line);
+// Prints names as a table or, with --json, as an object in each line, as soon as they are known.
+class Listing {
+ public:
+  Listing(bool json, size_t width) : json_(json), width_(width) {
+    if (!json) print_row("NAME", "VERSION", "STATE", "SLO", "BATCH SIZES", "FILE");
   }
-  for (const auto& all : {notes, notes_of_foreign_settings(model)}) {
-    for (const std::string& note : all) fmt::print("{:{}}  {:>7}  note: {}\n", "", width, "", note);
-  }
-}
 
-// False: it cannot be served.
-bool print_personal(const PersonalSpec& model, size_t width) {
+  void print(const ListedName& listed) {
+    all_ok_ = all_ok_ && listed.reason.empty();
+    json_ ? print_object(listed) : print_lines(listed);
+    std::fflush(stdout);
+  }
+  [[nodiscard]] bool all_ok() const { return all_ok_; }
+
+ private:
+  void print_row(std::string_view name, std::string_view version, std::string_view state, std::string_view slo,
+                 std::string_view rows, std::string_view file) const {
+    fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", name, width_, version, state, slo, rows, file);
+  }
+
+  void print_lines(const ListedName& listed) const {
+    if (!listed.reason.empty()) {
+      fmt::print("{:{}}  {:>7}  cannot be served: {}\n", listed.name, width_, listed.version, listed.reason);
+      return;
+    }
+    print_row(listed.name, listed.version, listed.state, listed.slo ? format_duration(*listed.slo) : "none",
+              listed.rows.empty() ? fmt::format("{}", fmt::join(listed.batch_sizes, ",")) : listed.rows, listed.file);
+    for (const std::string& line : listed.settings) fmt::print("{:{}}  {:>7}  read: {}\n", "", width_, "", line);
+    for (const std::string& note : listed.notes) fmt::print("{:{}}  {:>7}  note: {}\n", "", width_, "", note);
+  }
+
+  static void print_object(const ListedName& listed) {
+    nlohmann::ordered_json object{{"name", listed.name}, {"version", listed.version}};
+    if (!listed.reason.empty()) {
+      object["state"] = "broken";
+      object["reason"] = listed.reason;
+    } else {
+      object["state"] = listed.state;
+      object["file"] = listed.file;
+      if (listed.slo) object["slo_ms"] = listed.slo->to_milliseconds();
+      if (!listed.batch_sizes.empty()) object["batch_sizes"] = listed.batch_sizes;
+      if (!listed.settings.empty()) object["settings"] = listed.settings;
+      if (!listed.notes.empty()) object["notes"] = listed.notes;
+    }
+    print_json_line(object);
+  }
+
+  bool json_;
+  size_t width_;
+  bool all_ok_ = true;
+};
+
+ListedName look_at(const PersonalSpec& model) {
+  ListedName result{model.name, "", "personal", model.default_slo, {}, "one user", "", "", {}, {}};
   if (model.status.ok() && model.features) {
-    fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  features of '{}'\n", model.name, width, "", "personal",
-               model.default_slo ? format_duration(*model.default_slo) : "none", "one user", model.features->model);
-    return true;
+    result.file = fmt::format("features of '{}'", model.features->model);
+    return result;
   }
   const Result<std::filesystem::path> folder = newest_version(model.folder);
   Status status = model.status.ok() ? folder.status() : model.status;
-  const std::string version = folder.ok() ? folder->filename().string() : "";
+  if (folder.ok()) result.version = folder->filename().string();
   if (status.ok()) status = PersonalVersion::open(*folder).status();
-  if (!status.ok()) {
-    fmt::print("{:{}}  {:>7}  cannot be served: {}\n", model.name, width, version, status.message());
-    return false;
+  if (status.ok()) {
+    result.file = folder->string();
+  } else {
+    result.reason = status.message();
   }
-  fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", model.name, width, version, "personal",
-             model.default_slo ? format_duration(*model.default_slo) : "none", "one user", folder->string());
-  return true;
+  return result;
 }
 
-// False: it cannot be served.
-bool print_task(const TaskSpec& task, size_t width) {
-  if (!task.status.ok()) {
-    fmt::print("{:{}}  {:>7}  cannot be served: {}\n", task.name, width, "1", task.status.message());
-    return false;
-  }
-  fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", task.name, width, "1", "task",
-             task.default_slo ? format_duration(*task.default_slo) : "none",
-             fmt::format("{} variants", task.variants.size()), task.file);
-  return true;
+ListedName look_at(const TaskSpec& task) {
+  ListedName result{task.name, "1", "task", task.default_slo, {}, "", task.file, "", {}, {}};
+  result.rows = fmt::format("{} variants", task.variants.size());
+  if (!task.status.ok()) result.reason = task.status.message();
+  return result;
 }
 
-// Each line is printed as soon as it is known. Returns the exit code.
+ListedName look_at(const ModelFolder& model, ModelCheck& check) {
+  ListedName result{
+      model.name, model.version, "container", model.config.default_slo, {}, "its own", model.model.string(), "", {},
+      {}};
+  if (!model.status.ok() || !model.is_container()) {
+    const Result<ModelCheck::Finding> finding = check.check(model);
+    if (!finding.ok()) {
+      result.reason = finding.status().message();
+      return result;
+    }
+    result.state = finding->is_compiled ? "compiled" : "not compiled";
+    result.batch_sizes = model.config.compile.batch_sizes;
+    result.rows.clear();
+    result.notes = finding->notes;
+  }
+  result.settings = model_toml_lines(model.foreign, model.is_container());
+  for (std::string& note : notes_of_foreign_settings(model)) result.notes.push_back(std::move(note));
+  return result;
+}
+
+// Returns the exit code.
 Result<int> list(const Flags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const auto models, scan_repository(flags.repository, ModelConfig(), {}, flags.cache));
   const uint32_t threads = default_threads();
@@ -109,28 +175,11 @@ Result<int> list(const Flags& flags) {
   for (const ModelFolder& model : models) width = std::max(width, model.name.size());
   for (const PersonalSpec& model : personal) width = std::max(width, model.name.size());
   for (const TaskSpec& task : tasks) width = std::max(width, task.name.size());
-  fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", "NAME", width, "VERSION", "STATE", "SLO", "BATCH SIZES",
-             "FILE");
-  bool all_ok = true;
-  for (const PersonalSpec& model : personal) all_ok = print_personal(model, width) && all_ok;
-  for (const TaskSpec& task : tasks) all_ok = print_task(task, width) && all_ok;
-  for (const ModelFolder& model : models) {
-    if (model.status.ok() && model.is_container()) {
-      print_model(model, width, "container");
-      print_notes(model, {}, width);
-      continue;
-    }
-    const Result<ModelCheck::Finding> finding = check.check(model);
-    if (finding.ok()) {
-      print_model(model, width, finding->is_compiled ? "compiled" : "not compiled");
-      print_notes(model, finding->notes, width);
-    } else {
-      fmt::print("{:{}}  {:>7}  cannot be served: {}\n", model.name, width, model.version, finding.status().message());
-      all_ok = false;
-    }
-    std::fflush(stdout);
-  }
-  return all_ok ? 0 : 1;
+  Listing listing(flags.json, width);
+  for (const PersonalSpec& model : personal) listing.print(look_at(model));
+  for (const TaskSpec& task : tasks) listing.print(look_at(task));
+  for (const ModelFolder& model : models) listing.print(look_at(model, check));
+  return listing.all_ok() ? 0 : 1;
 }
 
 // The client only lists models and sends no inference.
@@ -140,7 +189,7 @@ class NoResponses : public ResponseSink {
 };
 
 // Returns the exit code.
-Result<int> list_served(const std::string& url) {
+Result<int> list_served(const std::string& url, bool json) {
   NoResponses responses;
   FOLIOT_ASSIGN_OR_RETURN(const auto client,
                           make_client({.protocol = ClientProtocol::kHttp, .url = url, .connections = 1}, responses));
@@ -148,10 +197,16 @@ Result<int> list_served(const std::string& url) {
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<ListedModel> models, client->list_models());
   size_t width = 4;
   for (const ListedModel& model : models) width = std::max(width, model.name.size());
-  fmt::print("{:{}}  {:>7}  {:<11}  {}\n", "NAME", width, "VERSION", "STATE", "REASON");
+  if (!json) fmt::print("{:{}}  {:>7}  {:<11}  {}\n", "NAME", width, "VERSION", "STATE", "REASON");
   bool all_ok = true;
   for (const ListedModel& model : models) {
-    fmt::print("{:{}}  {:>7}  {:<11}  {}\n", model.name, width, model.version, model.state, model.reason);
+    if (json) {
+      nlohmann::ordered_json object{{"name", model.name}, {"version", model.version}, {"state", model.state}};
+      if (!model.reason.empty()) object["reason"] = model.reason;
+      print_json_line(object);
+    } else {
+      fmt::print("{:{}}  {:>7}  {:<11}  {}\n", model.name, width, model.version, model.state, model.reason);
+    }
     all_ok = all_ok && (model.state != "UNAVAILABLE" || model.unloaded());
   }
   return all_ok ? 0 : 1;
@@ -201,13 +256,14 @@ void add_models_command(CLI::App& app, int& exit_code) {
   command
       ->add_flag("--ready", flags->ready, "only ask whether the server is ready, by TLS as well; the exit code says it")
       ->needs(url);
+  command->add_flag("--json", flags->json, "print an object in each line, without a header");
   command->callback([flags, &exit_code] {
     if (flags->repository.empty() && flags->url.empty()) {
       throw CLI::ValidationError("foliot models", "give a repository's folder, or --url HOST:PORT of a server");
     }
     const Result<int> result = flags->url.empty() ? list(*flags)
                                : flags->ready     ? ask_whether_ready(flags->url)
-                                                  : list_served(flags->url);
+                                                  : list_served(flags->url, flags->json);
     if (!result.ok()) fmt::print(stderr, "foliot models: {}\n", result.status().message());
     exit_code = result.ok() ? *result : kExitFailed;
   });

@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "answer/tasks/task_file.h"
+#include "app/commands/json_line.h"
 #include "app/commands/pareto_plot.h"
 #include "control/controller/task_options.h"
 #include "control/variants/variant.h"
@@ -34,6 +36,7 @@ struct VariantsFlags {
   std::filesystem::path prices;
   std::filesystem::path plot;
   std::optional<uint32_t> threads;
+  bool json = false;
 };
 
 // One variant, as the compiler measured it on this machine.
@@ -105,6 +108,25 @@ void print_variants(const std::vector<KnownVariant>& variants, const std::vector
   }
 }
 
+void print_variant_objects(const std::vector<KnownVariant>& variants, const std::vector<bool>& front) {
+  size_t next = 0;
+  for (const KnownVariant& variant : variants) {
+    nlohmann::ordered_json object{{"variant", variant.spec.model}, {"accuracy", variant.spec.accuracy}};
+    if (variant.trouble.empty()) {
+      object["load_ms"] = variant.load.to_milliseconds();
+      object["memory_bytes"] = variant.memory_bytes;
+      object["dollars_per_million"] = variant.dollars_per_million;
+      object["front"] = bool{front[next++]};
+      for (const BatchLatency& each : variant.latencies) {
+        object["latency_ms"][fmt::format("{}", each.batch)] = each.latency.to_milliseconds();
+      }
+    } else {
+      object["reason"] = variant.trouble;
+    }
+    print_json_line(object);
+  }
+}
+
 Result<int> list_variants(const VariantsFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<TaskSpec> tasks, scan_tasks(flags.repository));
   const auto task = std::ranges::find(tasks, flags.task, &TaskSpec::name);
@@ -128,7 +150,7 @@ Result<int> list_variants(const VariantsFlags& flags) {
       points.push_back({spec.model, known.back().dollars_per_million, spec.accuracy});
     }
   }
-  print_variants(known, pareto_front(points));
+  (flags.json ? print_variant_objects : print_variants)(known, pareto_front(points));
   if (points.empty()) return 1;
   if (flags.plot.empty()) return 0;
   std::ofstream file(flags.plot, std::ios::binary);
@@ -158,6 +180,7 @@ void add_variants_command(CLI::App& app, int& exit_code) {
       ->default_str("1 for each kind");
   command->add_option("--threads", flags->threads, "that the models were compiled for")->default_str("any number");
   command->add_option("--plot", flags->plot, "draw accuracy over cost into this file")->type_name("FILE.svg");
+  command->add_flag("--json", flags->json, "print an object in each line, without a header");
   command->callback([flags, &exit_code] {
     const Result<int> result = list_variants(*flags);
     if (!result.ok()) fmt::print(stderr, "foliot variants: {}\n", result.status().message());
