@@ -87,12 +87,22 @@ deb: build-server ## Make the Debian package dist/foliot_VERSION_amd64.deb: the 
 	$(call say,Debian package)
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) python3 packaging/deb.py --program $(FOLIOT) --output dist
 
+.PHONY: image
+image: deb ## Make the OCI images dist/foliot_VERSION[-python]_amd64.oci.tar of Debian's packages, without a registry
+	$(call say,Images)
+	@tools/install-dependencies mmdebstrap
+	@for python in "" --python; do SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) python3 packaging/image.py \
+	  --package $$(ls dist/foliot_*_amd64.deb) --output dist $$python; done
+
 .PHONY: release
-release: ## Make wheel, Debian package and checksums of the commit that is checked out, into dist/
+release: ## Make wheel, Debian package, images and checksums of the commit that is checked out, into dist/
 	@[[ -z $$(git status --porcelain) ]] || { echo "make release: there are changes that are in no commit; commit or stash them" >&2; exit 1; }
 	@rm -rf dist
-	@$(MAKE) wheel deb
-	@cd dist && sha256sum *.whl *.deb > SHA256SUMS && cat SHA256SUMS
+	@$(MAKE) wheel image
+	@tools/install-dependencies lintian
+	@lintian --fail-on error,warning dist/*.deb
+	@$(PYTHON) -m pytest tests/image_install.py
+	@cd dist && sha256sum *.whl *.deb *.oci.tar > SHA256SUMS && cat SHA256SUMS
 
 .PHONY: clean
 clean: ## Remove what was built; the Python environment stays
@@ -145,6 +155,10 @@ grafana: build-server python ## Start a server under load and a Prometheus for t
 .PHONY: test-wheel
 test-wheel: wheel ## The wheel in a fresh environment: a file and a container are served (a minute)
 	@$(PYTHON) -m pytest tests/wheel_install.py
+
+.PHONY: test-image
+test-image: image python ## The images as a runtime starts them: user, TLS and keys, a broken model, health check (a minute; root)
+	@$(PYTHON) -m pytest tests/image_install.py
 
 .PHONY: test-clang
 test-clang: build-clang ## The unit tests, built by clang

@@ -2,11 +2,15 @@
 that name metrics."""
 
 import gzip
+import hashlib
+import io
+import json
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import urllib.request
 
 import pytest
@@ -140,6 +144,39 @@ def test_the_debian_package(tmp_path):
     assert b"\\-\\-http\\-port" in gzip.decompress((root / "usr/share/man/man1/foliot-serve.1.gz").read_bytes())
     for place in ("bash-completion/completions/foliot", "zsh/vendor-completions/_foliot", "fish/vendor_completions.d/foliot.fish"):
         assert "foliot completion words" in (root / "usr/share" / place).read_text()
+
+
+def test_an_image_has_what_its_head_says(tmp_path, monkeypatch):
+    """Its layers of Debian's packages are made and tried by `make test-image`."""
+    monkeypatch.syspath_prepend(ROOT / "packaging")
+    import image
+
+    config = image.settings((ROOT / "deploy/docker/Dockerfile").read_text())
+    assert config["User"] == "10001:10001" and config["Entrypoint"] == ["foliot"] and config["Cmd"][0] == "serve"
+    assert config["Healthcheck"]["Test"] == ["CMD", "foliot", "models", "--url", "127.0.0.1:8000", "--ready"]
+    assert config["Healthcheck"]["StartPeriod"] == 600 * 10**9 and "8000/tcp" in config["ExposedPorts"]
+    layer = image.Layer(7)
+    layer.add("usr/bin/foliot", b"program", mode=0o755)
+    layer.add_folder("cache", owner=image.USER)
+    for name in ("a", "b"):
+        image.write_image(tmp_path / name, "localhost/foliot:1", [layer.bytes()], config, 7)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    with tarfile.open(tmp_path / "a") as outer:
+        def read(name):
+            return outer.extractfile(name).read()
+
+        for member in outer:
+            if member.name.startswith("blobs/sha256/") and member.isfile():
+                assert hashlib.sha256(read(member.name)).hexdigest() == member.name.split("/")[-1]
+        [listed] = json.loads(read("index.json"))["manifests"]
+        manifest = json.loads(read("blobs/" + listed["digest"].replace(":", "/")))
+        [saved] = json.loads(read("manifest.json"))
+        assert [f"blobs/{each['digest'].replace(':', '/')}" for each in manifest["layers"]] == saved["Layers"]
+        content = gzip.decompress(read(saved["Layers"][0]))
+        assert json.loads(read(saved["Config"]))["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(content).hexdigest()}"]
+    with tarfile.open(fileobj=io.BytesIO(content)) as files:
+        assert [(each.name, each.uid, each.mtime) for each in files] == [
+            ("cache", 10001, 7), ("usr", 0, 7), ("usr/bin", 0, 7), ("usr/bin/foliot", 0, 7)]
 
 
 def test_pods_start_what_exists_and_their_pools_are_read(tmp_path):
