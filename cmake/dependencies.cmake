@@ -52,3 +52,12 @@ find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 if(FOLIOT_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
+
+# Links in a tenth of the time of the compilers' own linker. FOLIOT_LINKER="" leaves the choice to them.
+find_program(LLD ld.lld)
+if(LLD)
+  set(FOLIOT_LINKER lld CACHE STRING "Value of -fuse-ld=")
+endif()
+if(FOLIOT_LINKER)
+  add_link_options(-fuse-ld=${FOLIOT_LINKER})
+endif()
