@@ -98,11 +98,22 @@ image: deb ## Make the OCI images dist/foliot_VERSION[-python]_amd64.oci.tar of 
 release: ## Make wheel, Debian package, images and checksums of the commit that is checked out, into dist/
 	@[[ -z $$(git status --porcelain) ]] || { echo "make release: there are changes that are in no commit; commit or stash them" >&2; exit 1; }
 	@rm -rf dist
-	@$(MAKE) wheel image
+	@$(MAKE) wheel image site
 	@tools/install-dependencies lintian
 	@lintian --fail-on error,warning dist/*.deb
 	@$(PYTHON) -m pytest tests/image_install.py
 	@cd dist && sha256sum *.whl *.deb *.oci.tar > SHA256SUMS && cat SHA256SUMS
+
+SITE := build/site-environment
+$(SITE)/made: python/requirements-site.txt
+	@python3 -m venv --clear $(SITE)
+	@$(SITE)/bin/pip --disable-pip-version-check --quiet install --requirement $<
+	@touch $@
+
+.PHONY: site
+site: dependencies $(SITE)/made ## Make the site of the documents, build/site/index.html, with a search that works without a network
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	$(call say,build/site/index.html)
 
 .PHONY: clean
 clean: ## Remove what was built; the Python environment stays
