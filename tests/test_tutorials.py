@@ -4,7 +4,6 @@ that the ports are those of the text, in a folder with model.onnx and examples/.
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 
@@ -17,7 +16,6 @@ PAGES = [ROOT / "docs/index.md", *sorted((ROOT / "docs/tutorials").glob("*.md"))
 WORDS_MAX = 400
 
 
-@pytest.mark.skipif(not shutil.which("unshare"), reason="unshare is not installed")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_blocks_of_a_page_run(page, tmp_path):
     text = page.read_text()

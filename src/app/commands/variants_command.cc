@@ -15,8 +15,8 @@
 
 #include "answer/tasks/task_file.h"
 #include "app/commands/json_line.h"
-#include "app/commands/pareto_plot.h"
 #include "control/controller/task_options.h"
+#include "control/variants/pareto_plot.h"
 #include "control/variants/variant.h"
 #include "engine/device/cpu/cpu_device.h"
 #include "foundation/base/units.h"

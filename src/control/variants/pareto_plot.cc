@@ -1,4 +1,4 @@
-#include "app/commands/pareto_plot.h"
+#include "control/variants/pareto_plot.h"
 
 #include <fmt/format.h>
 

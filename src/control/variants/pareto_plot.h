@@ -1,7 +1,7 @@
 // A picture of alternatives by cost and accuracy, with their Pareto front: those than which no other
 // is at least as accurate and as cheap, and better in one of the two.
-#ifndef FOLIOT_APP_COMMANDS_PARETO_PLOT_H_
-#define FOLIOT_APP_COMMANDS_PARETO_PLOT_H_
+#ifndef FOLIOT_CONTROL_VARIANTS_PARETO_PLOT_H_
+#define FOLIOT_CONTROL_VARIANTS_PARETO_PLOT_H_
 
 #include <span>
 #include <string>
@@ -23,4 +23,4 @@ std::string pareto_svg(std::span<const ParetoPoint> points, const std::string& t
 
 }  // namespace foliot
 
-#endif  // FOLIOT_APP_COMMANDS_PARETO_PLOT_H_
+#endif  // FOLIOT_CONTROL_VARIANTS_PARETO_PLOT_H_
