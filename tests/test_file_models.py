@@ -11,8 +11,11 @@ import pytest
 import skops.io
 import tritonclient.http as http_client
 import xgboost
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from conftest import serving
 from foliot_tools.seeds import fresh_seed
@@ -89,6 +92,33 @@ def test_answers_are_those_of_the_library(served, name):
     answer = client.infer(name, [tensor]).as_numpy(output_name)
     assert answer.shape == wanted.shape
     np.testing.assert_allclose(answer, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_outputs_are_methods_and_inputs_are_columns_where_settings_list_them(tmp_path):
+    random = np.random.default_rng(fresh_seed())
+    towns, ages = random.choice(["Bern", "Thun"], ROWS), random.normal(size=ROWS)
+    rows = np.column_stack([towns.astype(object), ages])
+    labels = np.where((towns == "Bern") & (ages > -1), "yes", "no")
+    columns = ColumnTransformer([("town", OneHotEncoder(handle_unknown="ignore"), [0]), ("age", "passthrough", [1])])
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(rows, labels)
+    folder = tmp_path / "models/p"
+    folder.mkdir(parents=True)
+    (folder / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
+    joblib.dump(pipeline, folder / "model.joblib")
+    settings(folder, "mlserver_sklearn.SKLearnModel", "model.joblib",
+             inputs=[{"name": "town", "datatype": "BYTES", "shape": [-1, 1]}, {"name": "age", "datatype": "FP64", "shape": [-1, 1]}],
+             outputs=[{"name": "predict", "datatype": "BYTES", "shape": [-1, 1]},
+                      {"name": "predict_proba", "datatype": "FP64", "shape": [-1, 2]}])
+    with serving(tmp_path / "models", tmp_path / "server.log") as server:
+        client = http_client.InferenceServerClient(server.http)
+        tensors = [http_client.InferInput("town", [ROWS, 1], "BYTES").set_data_from_numpy(rows[:, :1]),
+                   http_client.InferInput("age", [ROWS, 1], "FP64").set_data_from_numpy(ages.reshape(-1, 1))]
+        asked = [http_client.InferRequestedOutput("predict_proba")]
+        answer = client.infer("p", tensors, outputs=asked)
+        assert [each["name"] for each in answer.get_response()["outputs"]] == ["predict_proba"]
+        np.testing.assert_allclose(answer.as_numpy("predict_proba"), pipeline.predict_proba(rows), rtol=1e-9)
+        answer = client.infer("p", tensors)
+        assert [text.decode() for text in answer.as_numpy("predict")[:, 0]] == pipeline.predict(rows).tolist()
 
 
 def test_the_implementation_may_come_from_the_environment(tmp_path):

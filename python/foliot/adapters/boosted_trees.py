@@ -4,6 +4,8 @@ import json
 
 from foliot.adapters import common
 
+LIGHTGBM_BEGINS = b"tree\n"  # its files of text
+
 
 def xgboost(path, *, inputs=None, batch_size_max=None, labels=False):
     """Serves a model that Booster.save_model or XGBClassifier.save_model wrote (JSON or UBJ): its probabilities or values, of
@@ -44,18 +46,28 @@ def classes_of(scores, objective):
 
 
 def catboost(path, *, inputs=None, batch_size_max=None):
-    """Serves a model that CatBoost.save_model wrote (cbm): classes that are numbers, or values."""
+    """Serves a model that CatBoost.save_model wrote (cbm): classes, or values. Classes that have names are answered with
+    their numbers in `classes_`."""
     what = "foliot.catboost"
+    numpy = common.require("numpy", what)
     library = common.require("catboost", what)
     model = library.CatBoost()
     model.load_model(common.existing_file(path, what))
     kind = "Class" if len(model.classes_) else "RawFormulaVal"
+    positions = {str(name): position for position, name in enumerate(model.classes_)}
+
+    def classes(result):
+        if result.dtype.kind not in "OUS":
+            return result.astype("int64")
+        if common.Names.as_mlserver:
+            return result.astype(str).astype(object)
+        return numpy.array([positions[str(name)] for name in result.tolist()], "int64")
     name, inputs = common.one_input(inputs, len(model.feature_names_), what)
 
     def predict(batch):
         result = model.predict(batch[name], prediction_type=kind, thread_count=1)
         result = result.reshape(-1) if result.ndim == 2 and result.shape[1] == 1 else result
-        return {common.Names.output: result.astype("int64" if kind == "Class" else "float32")}
+        return {common.Names.output: classes(result) if kind == "Class" else common.fractions(result)}
 
     common.register(predict, inputs, batch_size_max, what)
 
@@ -68,6 +80,6 @@ def lightgbm(path, *, inputs=None, batch_size_max=None):
     name, inputs = common.one_input(inputs, booster.num_feature(), what)
 
     def predict(batch):
-        return {common.Names.output: booster.predict(batch[name], num_threads=1).astype("float32", copy=False)}
+        return {common.Names.output: common.fractions(booster.predict(batch[name], num_threads=1))}
 
     common.register(predict, inputs, batch_size_max, what)

@@ -5,16 +5,17 @@ import os
 import pathlib
 
 from foliot import loading, registration
-from foliot.description import NUMPY_NAMES, ModelError, make_description, make_tensors
+from foliot.description import NUMPY_NAMES, STRINGS, ModelError, make_description, make_tensors
 
 
 
 class Names:
-    """What adapters call their input and output, and whether an output of one number a row has the shape [N, 1]."""
+    """What adapters call their input and output, and whether they answer as MLServer's runtimes: an output of one number a
+    row has the shape [N, 1], numbers with a fraction stay FP64, and labels are texts."""
 
     input = "x"
     output = "y"
-    columns = False
+    as_mlserver = False
 
 
 def require(module, needed_by):
@@ -60,7 +61,7 @@ def register(predict, inputs, batch_size_max, needed_by):
     """Registers `predict`, with the outputs that it has on a row of zeros. Raises ModelError."""
     from foliot import layout
 
-    if Names.columns:
+    if Names.as_mlserver:
         predict = as_columns(predict)
     tensors = make_tensors("inputs", inputs)
     try:
@@ -71,6 +72,11 @@ def register(predict, inputs, batch_size_max, needed_by):
                          f"inputs right? They are {inputs}") from error
     outputs = {name: (datatype_of(value, name, needed_by), list(value.shape[1:])) for name, value in found.items()}
     registration.registered.append(registration.Model(make_description(inputs, outputs, batch_size_max), predict))
+
+
+def fractions(values):
+    """Numbers with a fraction as FP32, unless MLServer would answer FP64."""
+    return values if Names.as_mlserver or values.dtype.kind != "f" else values.astype("float32", copy=False)
 
 
 def as_columns(predict):
@@ -84,6 +90,8 @@ def datatype_of(value, name, needed_by):
     if value.ndim < 1 or value.shape[0] != 1:
         raise ModelError(f"{needed_by}: output '{name}' has the shape {list(value.shape)} for one row: the first dimension must "
                          "be the rows")
+    if value.dtype == object:  # of bytes and texts
+        return STRINGS
     if value.dtype.name not in NUMPY_NAMES:
         raise ModelError(f"{needed_by}: output '{name}' has the data type {value.dtype}: containers have "
                          f"{', '.join(NUMPY_NAMES.values())}")

@@ -4,7 +4,7 @@ call its inputs and outputs. The server says by the environment which file it is
 import os
 import pathlib
 
-from foliot.adapters import boosted_trees, common, scikit_learn
+from foliot.adapters import boosted_trees, common, mlflow_model, scikit_learn
 from foliot.description import ModelError
 
 # Of MLServer's runtimes.
@@ -12,7 +12,6 @@ BY_RUNTIME = {"mlserver_sklearn": "sklearn", "mlserver_xgboost": "xgboost", "mls
               "mlserver_catboost": "catboost"}
 BY_SUFFIX = {".skops": "sklearn", ".joblib": "sklearn", ".pkl": "sklearn", ".pickle": "sklearn", ".json": "xgboost",
              ".ubj": "xgboost", ".txt": "lightgbm", ".cbm": "catboost"}
-LIGHTGBM_BEGINS = b"tree\n"
 
 
 def register(name):
@@ -20,15 +19,19 @@ def register(name):
     [N, 1], labels of classifiers. Else as KServe's servers do: `output-0`, [N], scores of boosted trees. The input is
     named by the settings, else `input-0`. Raises ModelError."""
     runtime = os.environ.get("FOLIOT_MLSERVER_RUNTIME", "")
+    inputs = declared_inputs()
+    common.Names.input = next(iter(inputs), "input-0")
+    if name == mlflow_model.FILE:
+        return mlflow_model.register()
     as_mlserver = runtime in BY_RUNTIME
     if runtime.startswith("mlserver_") and not as_mlserver:
         raise ModelError(f"'{name}' is for MLServer's runtime {runtime}, which is not served; move its code to a model.py")
     library = BY_RUNTIME[runtime] if as_mlserver else library_of(pathlib.Path(name))
-    common.Names.input = os.environ.get("FOLIOT_INPUT_NAME", "input-0")
     common.Names.output = "predict" if as_mlserver else "output-0"
-    common.Names.columns = as_mlserver
+    common.Names.as_mlserver = as_mlserver
     if library == "sklearn":
-        scikit_learn.sklearn(name)
+        outputs = [each for each in os.environ.get("FOLIOT_OUTPUTS", "").splitlines() if each in scikit_learn.METHODS]
+        scikit_learn.sklearn(name, inputs=inputs if len(inputs) > 1 else None, methods=outputs if as_mlserver and outputs else None)
     elif library == "xgboost":
         boosted_trees.xgboost(name, labels=as_mlserver)
     elif library == "lightgbm":
@@ -37,9 +40,16 @@ def register(name):
         boosted_trees.catboost(name)
 
 
+def declared_inputs():
+    """{name: declaration} of the inputs that settings declare; of several each is a column."""
+    lines = [line.partition(" ") for line in os.environ.get("FOLIOT_INPUTS", "").splitlines()]
+    return {name: (datatype or "FP32", [1]) for datatype, _, name in lines}
+
+
 def library_of(path):
     """Of XGBoost and LightGBM both write model.bst."""
     if path.suffix in BY_SUFFIX:
         return BY_SUFFIX[path.suffix]
     with path.open("rb") as file:
-        return "lightgbm" if file.read(len(LIGHTGBM_BEGINS)) == LIGHTGBM_BEGINS else "xgboost"
+        begins = boosted_trees.LIGHTGBM_BEGINS
+        return "lightgbm" if file.read(len(begins)) == begins else "xgboost"

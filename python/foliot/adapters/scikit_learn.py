@@ -2,8 +2,8 @@
 
 import pathlib
 
-from foliot.adapters import common
-from foliot.description import ModelError
+from foliot.adapters import common, mlflow_signature
+from foliot.description import STRINGS, ModelError
 
 WHAT = "foliot.sklearn"
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
@@ -23,25 +23,42 @@ PLAIN = {
 }
 
 
-def sklearn(path, *, method="predict", inputs=None, batch_size_max=None, trusted=()):
-    """Serves the estimator or pipeline in `path`, by `method`.
+def sklearn(path, *, method="predict", inputs=None, batch_size_max=None, trusted=(), methods=None):
+    """Serves the estimator or pipeline in `path`, by `method`, or by each of `methods` as an output of that name.
 
     Numbers with a fraction are answered as FP32. Classes that have names are answered with their numbers in `classes_`,
     from 0 on. `trusted`: types in a skops file that are not scikit-learn's own, as skops names them.
     """
-    if method not in METHODS:
-        raise ModelError(f"{WHAT}: method is {method!r}: it is one of {', '.join(METHODS)}")
+    outputs = {common.Names.output: method} if methods is None else {name: name for name in methods}
+    for each in outputs.values():
+        if each not in METHODS:
+            raise ModelError(f"{WHAT}: method is {each!r}: it is one of {', '.join(METHODS)}")
     common.require("sklearn", WHAT)
     estimator = on_one_thread(read(common.existing_file(path, WHAT), trusted))
-    if not hasattr(estimator, method):
-        raise ModelError(f"{WHAT}: '{path}' has a {type(estimator).__name__}, which has no {method}: give another method")
-    name, inputs = common.one_input(inputs, getattr(estimator, "n_features_in_", None), WHAT)
-    run, numbers = getattr(estimator, method), numbers_of(estimator)
+    for each in outputs.values():
+        if not hasattr(estimator, each):
+            raise ModelError(f"{WHAT}: '{path}' has a {type(estimator).__name__}, which has no {each}: give another method")
+    inputs, table = table_inputs(inputs, getattr(estimator, "n_features_in_", None))
+    runs, numbers = {name: getattr(estimator, each) for name, each in outputs.items()}, numbers_of(estimator)
 
     def predict(batch):
-        return {common.Names.output: numbers(run(batch[name]))}
+        rows = table(batch)
+        return {name: numbers(run(rows)) for name, run in runs.items()}
 
     common.register(predict, inputs, batch_size_max, WHAT)
+
+
+def table_inputs(inputs, features):
+    """(declaration of the inputs, what makes a batch of them the argument): several inputs are columns of a table."""
+    if inputs is None or len(inputs) == 1 or any(list(declaration[1]) != [1] for declaration in inputs.values()):
+        name, inputs = common.one_input(inputs, features, WHAT)
+        return inputs, lambda batch: batch[name]
+    kinds = {name: "string" if declaration[0] == STRINGS else "" for name, declaration in inputs.items()}
+
+    def table(batch):
+        return mlflow_signature.table_of({name: mlflow_signature.column_of(batch[name], kind) for name, kind in kinds.items()})
+
+    return inputs, table
 
 
 def read(path, trusted):
@@ -90,8 +107,10 @@ def numbers_of(estimator):
         if hasattr(result, "toarray"):  # a sparse matrix
             result = result.toarray()
         result = np.asarray(result)
+        if common.Names.as_mlserver and result.dtype.kind in "OUS":
+            return result.astype(str).astype(object)
         if positions is not None and result.dtype.kind in "OUS":
             return np.array([positions[name] for name in result.tolist()], np.int64)
-        return result.astype(np.float32) if result.dtype.kind == "f" else result
+        return common.fractions(result)
 
     return numbers

@@ -17,6 +17,8 @@ Result<fs::path> find_code_file(const fs::path& folder, const fs::path& named) {
     FOLIOT_ASSIGN_OR_RETURN(const bool is_there, leads_to_file(folder / named));
     return is_there ? folder / named : fs::path();
   }
+  FOLIOT_ASSIGN_OR_RETURN(const bool is_of_mlflow, leads_to_file(folder / kMlflowFile));
+  if (is_of_mlflow) return folder / kMlflowFile;
   fs::path found;
   for (const std::string_view suffix : kFrameworkSuffixes) {
     const fs::path file = folder / ("model" + std::string(suffix));

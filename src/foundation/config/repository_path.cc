@@ -17,10 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kWhatIsServed =
-    "a .onnx file, a model.py or model.joblib (or the like), or a folder with a folder per model";
+    "a .onnx file, a model.py, MLmodel or model.joblib (or the like), or a folder with a folder per model";
 
 bool is_model_file(const fs::path& file) {
-  return file.extension() == ".onnx" || (file.stem() == "model" && is_code_file(file));
+  return file.extension() == ".onnx" || file.filename() == kMlflowFile ||
+         (file.stem() == "model" && is_code_file(file));
 }
 
 bool is_hidden(const fs::path& entry) { return entry.filename().string().starts_with('.'); }

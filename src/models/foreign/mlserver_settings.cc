@@ -28,7 +28,7 @@ constexpr std::array<Runtime, 5> kRuntimes{{
     {"mlserver_xgboost", "'uri' must be a file beside it that ends with .json, .ubj or .bst"},
     {"mlserver_lightgbm", "'uri' must be a file beside it that ends with .bst or .txt"},
     {"mlserver_catboost", "'uri' must be a file beside it that ends with .cbm"},
-    {"mlserver_mlflow", "write a model.py beside it that loads the model's own file, or export that to ONNX"},
+    {"mlserver_mlflow", "'uri' must be a folder in it that has an MLmodel"},
 }};
 
 constexpr size_t kTensorsMax = 256;                        // inputs, and outputs
@@ -118,6 +118,9 @@ class MlserverReading {
     if (!value->is_string()) return wrong("implementation", *value, "a text");
     const std::string name = value->get<std::string>();
     to_.runtime = name.substr(0, name.find('.'));
+    if (to_.runtime == "mlserver_mlflow" && to_.model_file.empty()) {
+      to_.model_file = (std::filesystem::path(uri_) / kMlflowFile).lexically_normal().string();
+    }
     const auto* const runtime = std::ranges::find(kRuntimes, to_.runtime, &Runtime::module);
     const std::string_view remedy = runtime == kRuntimes.end() ? "move its code to a model.py" : runtime->remedy;
     to_.otherwise = fmt::format("; {}: {} is a runtime of MLServer's: {} (docs/CONTAINERS.md)", at("implementation"),

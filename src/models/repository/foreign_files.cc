@@ -61,9 +61,11 @@ void reconcile_foreign_settings(ModelFolder& model) {
     return;
   }
   if (!said.tensors.empty()) {
-    model.foreign.notes.push_back(fmt::format(
-        "{}: inputs and outputs are those that {}", said.tensors.front().where,
-        model.model.filename() == kCodeFile ? "model.py describes" : "the file has; the input is named so"));
+    const fs::path file = model.model.filename();
+    model.foreign.notes.push_back(fmt::format("{}: inputs and outputs are those that {}", said.tensors.front().where,
+                                              file == kCodeFile || file == kMlflowFile
+                                                  ? fmt::format("{} describes", file.string())
+                                                  : "the file has; they are named so"));
   }
   if (!said.batch_sizes) return;
   const uint32_t largest = said.batch_sizes->value.back();
@@ -77,7 +79,7 @@ std::vector<std::string> notes_of_foreign_settings(const ModelFolder& model) {
   std::vector<std::string> notes = model.foreign.notes;
   if (!model.config.compile.owns_folder) return notes;
   for (const auto& [file, reader] : kSettings) {
-    if (file == model.foreign.file || !has_file(model.folder, file)) continue;
+    if (file == model.foreign.file || file == model.model.filename() || !has_file(model.folder, file)) continue;
     notes.push_back(
         fmt::format("{} is a file of {}'s and is not read; batch sizes, delays, deadlines and the name stand in "
                     "model.toml",

@@ -34,16 +34,24 @@ std::string fingerprint(const ContainerConfig& config) {
   return text;
 }
 
-// Passes on what `foliot.adapters.file_model` asks for. A file that MLServer's scikit-learn runtime would read is
-// trusted as there.
+// Passes on what `foliot.adapters.file_model` asks for: of inputs and outputs a line each. A file that MLServer's
+// scikit-learn or MLflow runtime would read is trusted as there.
 void add_file_model(const ModelFolder& folder, ContainerOptions& options) {
   const ForeignSettings& foreign = folder.foreign;
   const std::string& runtime = foreign.runtime.empty() ? folder.config.runtime : foreign.runtime;
   options.environment.push_back(fmt::format("FOLIOT_MODEL_FILE={}", folder.model.filename().string()));
   if (!runtime.empty()) options.environment.push_back(fmt::format("FOLIOT_MLSERVER_RUNTIME={}", runtime));
-  options.trust_pickle = options.trust_pickle || runtime == "mlserver_sklearn";
-  const auto input = std::ranges::find(foreign.tensors, false, &DeclaredTensor::is_output);
-  if (input != foreign.tensors.end()) options.environment.push_back(fmt::format("FOLIOT_INPUT_NAME={}", input->name));
+  options.trust_pickle = options.trust_pickle || runtime == "mlserver_sklearn" || runtime == "mlserver_mlflow";
+  std::string inputs, outputs;
+  for (const DeclaredTensor& tensor : foreign.tensors) {
+    if (tensor.is_output) {
+      outputs += tensor.name + "\n";
+    } else {
+      inputs += fmt::format("{} {}\n", tensor.type ? to_string(*tensor.type) : "", tensor.name);
+    }
+  }
+  if (!inputs.empty()) options.environment.push_back("FOLIOT_INPUTS=" + inputs);
+  if (!outputs.empty()) options.environment.push_back("FOLIOT_OUTPUTS=" + outputs);
 }
 
 }  // namespace

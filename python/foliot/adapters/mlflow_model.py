@@ -1,0 +1,193 @@
+"""A folder that MLflow wrote: MLmodel says which library reads which file, and which inputs the model has.
+
+The library itself reads the file, so MLflow need not be installed but for models that are its own Python functions. The
+answer is what MLflow's `predict` returns.
+"""
+
+import importlib.metadata
+import pathlib
+import re
+import sys
+
+import numpy as np
+
+from foliot.adapters import boosted_trees, common, mlflow_signature, onnx_runtime, scikit_learn
+from foliot.description import ModelError
+
+FILE = "MLmodel"
+WHAT = "MLmodel"
+# As MLServer's runtime for MLflow names an output that has no name.
+OUTPUT = "output-1"
+REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*(?:==\s*([^\s;,]+))?")
+# The library that a model needs where it is not MLflow's.
+READERS = {}
+
+
+def register():
+    """Registers the model of the working directory. Raises ModelError."""
+    content = read()
+    differing = differing_packages(pathlib.Path("requirements.txt"))
+    if differing:
+        print(f"requirements.txt: {differing}", file=sys.stderr)
+    try:
+        register_flavour(content)
+    except Exception as error:
+        if not differing:
+            raise
+        what = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        raise ModelError(f"{what}; of requirements.txt {differing}") from error
+
+
+def read():
+    """The content of MLmodel. Raises ModelError."""
+    yaml = common.require("yaml", WHAT)
+    try:
+        content = yaml.safe_load(pathlib.Path(FILE).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ModelError(f"{FILE} is no YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("flavors"), dict):
+        raise ModelError(f"{FILE} has no table 'flavors': it says how the model is read, and MLflow always writes it")
+    return content
+
+
+def differing_packages(requirements):
+    """What requirements.txt asks for and this interpreter has not: "a==1 is missing, b==2 is 3 here"; empty: nothing."""
+    if not requirements.is_file():
+        return ""
+    found = []
+    for line in requirements.read_text(encoding="utf-8", errors="replace").splitlines():
+        match = REQUIREMENT.match(line.strip())
+        if match is None:
+            continue
+        name, version = match.groups()
+        try:
+            installed = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"{name}{'==' + version if version else ''} is missing")
+            continue
+        if version not in (None, installed):
+            found.append(f"{name}=={version} is {installed} here")
+    return ", ".join(found)
+
+
+def register_flavour(content):
+    flavours = content["flavors"]
+    function = flavours.get("python_function") or {}
+    known = [name for name in READERS if name in flavours]
+    if known:
+        flavour = known[0]
+        run = READERS[flavour](flavours[flavour] or {}, function.get("predict_fn", "predict"))
+    elif "loader_module" in function:
+        flavour, run = "python_function", python_function()
+    else:
+        raise ModelError(f"{FILE} has the flavours {', '.join(flavours)}: served are {', '.join(READERS)} and python_function; "
+                         "write a model.py that loads the model's own file")
+    if run is None:
+        return
+    inputs, table = mlflow_signature.inputs_of(content, features_of(run), common.Names.input)
+
+    def predict(batch):
+        return outputs_of(run(table(batch)))
+
+    common.register(predict, inputs, None, f"the flavour {flavour} of {FILE}")
+
+
+def features_of(run):
+    return getattr(getattr(run, "__self__", None), "n_features_in_", None)
+
+
+def outputs_of(result):
+    """{name: array} of what a model's predict returned."""
+    if hasattr(result, "columns"):  # a table of pandas
+        return {str(name): plain(result[name].to_numpy()) for name in result.columns}
+    if isinstance(result, dict):
+        return {str(name): plain(value) for name, value in result.items()}
+    if hasattr(result, "toarray"):  # a sparse matrix
+        result = result.toarray()
+    return {OUTPUT: plain(result)}
+
+
+def plain(value):
+    value = np.asarray(value)
+    if value.dtype.kind not in "OUS":
+        return value
+    return np.array([each if isinstance(each, bytes) else str(each) for each in value.ravel().tolist()],
+                    object).reshape(value.shape)
+
+
+def file_of(options, *keys):
+    name = next((options[key] for key in keys if options.get(key)), None)
+    path = pathlib.Path(str(name))
+    if name is None or path.is_absolute() or ".." in path.parts or not path.exists():
+        raise ModelError(f"{FILE}: {' or '.join(keys)} is {name!r}: it must name a file in the folder")
+    return str(path)
+
+
+def sklearn(options, method):
+    common.require("sklearn", WHAT)
+    path = file_of(options, "pickled_model")
+    return method_of(scikit_learn.on_one_thread(scikit_learn.read(path, ())), method, path)
+
+
+def method_of(model, method, path):
+    if not hasattr(model, method):
+        raise ModelError(f"{FILE}: predict_fn is {method!r}, and '{path}' has a {type(model).__name__}, which has none")
+    return getattr(model, method)
+
+
+def xgboost(options, method):
+    library = common.require("xgboost", WHAT)
+    path = file_of(options, "data")
+    kind = str(options.get("model_class", "Booster")).rpartition(".")[2]
+    if kind.startswith("XGB") and hasattr(library, kind):
+        model = getattr(library, kind)(n_jobs=1)
+        model.load_model(path)
+        return method_of(model, method, path)
+    booster = library.Booster({"nthread": 1})
+    booster.load_model(path)
+    booster.set_param({"nthread": 1})
+    return lambda table: booster.predict(library.DMatrix(table, nthread=1))
+
+
+def lightgbm(options, method):
+    library = common.require("lightgbm", WHAT)
+    path = file_of(options, "data")
+    with open(path, "rb") as file:
+        is_text = file.read(len(boosted_trees.LIGHTGBM_BEGINS)) == boosted_trees.LIGHTGBM_BEGINS
+    if not is_text:
+        return method_of(scikit_learn.on_one_thread(scikit_learn.read(path, ())), method, path)
+    booster = library.Booster(model_file=path)
+    return lambda table: booster.predict(table, num_threads=1)
+
+
+def catboost(options, method):
+    library = common.require("catboost", WHAT)
+    path = file_of(options, "data")
+    kind = str(options.get("model_type", "CatBoost"))
+    if not kind.startswith("CatBoost") or not hasattr(library, kind):
+        raise ModelError(f"{FILE}: model_type is {kind!r}: it must be one of CatBoost's models")
+    model = getattr(library, kind)()
+    model.load_model(path, format=options.get("save_format", "cbm"))
+    run = method_of(model, method, path)
+    return lambda table: one_column(run(table, thread_count=1))
+
+
+def one_column(result):
+    return result[:, 0] if result.ndim == 2 and result.shape[1] == 1 else result
+
+
+def onnx(options, _):
+    """Under another name than model.onnx, which is compiled."""
+    path = file_of(options, "data")
+    onnx_runtime.onnxruntime(path)
+
+
+def python_function():
+    mlflow = common.require("mlflow", "the flavour python_function of MLmodel")
+    if not common.trusts_pickle():
+        raise common.refuse_pickle(FILE, "names a Python function, which MLflow keeps as a pickle",
+                                   "move its code to a model.py")
+    return mlflow.pyfunc.load_model(".").predict
+
+
+READERS.update(sklearn=sklearn, xgboost=xgboost, lightgbm=lightgbm, catboost=catboost, onnx=onnx)
