@@ -5,6 +5,7 @@ import collections
 import concurrent.futures
 import contextlib
 import shutil
+import sys
 import threading
 
 import numpy as np
@@ -306,3 +307,89 @@ def test_front_ends_of_a_cluster_have_labels_and_splits(model, tmp_path):
             eventually(lambda: answers["stable"][-1] == 3)
         assert set(answers["stable"]) == {1, 3}
     assert "put the model.toml in the folder of each front end's --applications" in cluster.workers[0].output()
+
+
+CODE = """import foliot
+calls = 0
+
+@foliot.model(inputs={{"x": ("FP32", [1])}}, outputs={{"y": ("FP32", [1])}}, batch_size_max=1)
+def predict(batch):
+    global calls
+    calls += 1
+    if {fails} and calls > 50 and calls % 20 == 0:
+        raise ValueError("a canary that fails")
+    return {{"y": batch["x"] * 0 + {version}}}
+"""
+
+
+def ends_of(server, count):
+    """Of so many requests that name no version: {answer or "failed": how many}."""
+    ends = collections.Counter()
+    with client_of(server, "http") as (module, client):
+        for _ in range(count):
+            try:
+                ends[answer(module, client)] += 1
+            except InferenceServerException:
+                ends["failed"] += 1
+    return ends
+
+
+def reasons_of(server):
+    with client_of(server, "http") as (_, client):
+        return {entry["version"]: entry.get("reason", "") for entry in client.get_model_repository_index()}
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_canary_that_fails_is_taken_out_and_an_equal_one_is_not(tmp_path, serve, fails):
+    folder = tmp_path / "models/m"
+    for version in (1, 3):
+        (folder / str(version)).mkdir(parents=True)
+        (folder / str(version) / "model.py").write_text(CODE.format(version=version, fails=fails and version == 3))
+    configure(folder, 'versions = "all"\nrollback = true\n[labels]\ncanary = 3\n[split]\n1 = 70\ncanary = 30\n'
+                      f'[container]\npython = "{sys.executable}"\n')
+    server = serve(folder.parent, **OPTIONS)
+    ends = ends_of(server, 1000)
+    if not fails:
+        assert ends["failed"] == 0 and ends[1] + ends[3] == 1000
+        assert "errors" not in reasons_of(server)["3"]  # of slow answers a machine under load may have some
+        return
+    assert 0 < ends["failed"] < 15 and ends[3] < 300
+    assert reasons_of(server)["3"].startswith("taken out of the split: errors: ")
+    assert server.output().count("version 3 of model 'm' is taken out of its split") == 1
+    assert server.metrics()['foliot_canary_rollbacks_total{model="m",version="3"}'] == 1
+    assert ends_of(server, 100) == {1: 100}
+    with client_of(server, "http") as (module, client):
+        assert answer(module, client, "canary") == 3
+
+
+def test_a_shadow_gets_copies_and_answers_nobody(model, serve):
+    configure(model, 'versions = "all"\nshadow = "canary"\n[labels]\ncanary = 3\n[split]\n1 = 100\n')
+    server = serve(model.parent, **OPTIONS)
+    assert ends_of(server, 50) == {1: 50}
+    copied = 'foliot_shadow_calls_total{model="m",version="3",result="%s"}'
+    eventually(lambda: server.metrics()[copied % "disagree"] == 50)
+    assert server.metrics()[copied % "agree"] == 0
+
+
+def test_front_ends_of_a_cluster_have_shadows(model, tmp_path):
+    configure(model, "versions = [1, 3]\n[labels]\ncanary = 3\n")
+    rules = tmp_path / "front/m"
+    rules.mkdir(parents=True)
+    configure(rules, 'shadow = "3"\n[split]\n1 = 100\n')
+    with Cluster(tmp_path, lambda worker: model.parent, frontends=0, watch="100ms") as cluster:
+        frontend = cluster.add_frontend(applications=rules.parent, watch="100ms")
+        eventually(lambda: versions_of(frontend)["m"] == {"1", "3"})
+        assert ends_of(frontend, 50) == {1: 50}
+        copied = 'foliot_shadow_calls_total{model="m",version="3",result="disagree"}'
+        eventually(lambda: frontend.metrics()[copied] == 50)
+
+
+@pytest.mark.parametrize("text, words", [
+    ('shadow = "beta"\n[split]\n1 = 100\n', "shadow is 'beta', which is no label and no version that is served"),
+    ('shadow = "3"\n', "another version must answer"),
+    ('shadow = "3"\n[split]\n1 = 95\n3 = 5\n', "another version must answer"),
+    ("rollback = true\n[split]\n1 = 100\n", "rollback compares the versions of a [split], which has 1"),
+])
+def test_what_cannot_be_watched_is_an_error(model, serve, text, words):
+    configure(model, 'versions = "all"\n' + text)
+    assert words in list(reasons_of(serve(model.parent, **OPTIONS)).values())[0]

@@ -8,10 +8,10 @@
 #include <variant>
 #include <vector>
 
-#include "answer/cache/prediction_answer.h"
 #include "answer/cache/prediction_shelf.h"
 #include "answer/inference/kept_query.h"
 #include "answer/inference/layer_call_id.h"
+#include "answer/inference/prediction_answer.h"
 #include "answer/inference/refused_answer.h"
 
 namespace foliot {

@@ -54,16 +54,25 @@ Result<Catalog::EntryPtr> ServedNames::version_of(const CatalogEntry& model, std
                                        model.name, list_versions(model.versions->versions)));
 }
 
-Result<Catalog::EntryPtr> ServedNames::choose_version(std::string_view name, std::string_view version,
-                                                      std::string_view split_key) const {
+std::shared_ptr<const VersionTable> ServedNames::versions_of(std::string_view name) const {
   const Catalog::EntryPtr found = catalog_.find(name);
-  if (found == nullptr || found->versions == nullptr) return Catalog::EntryPtr();
-  if (!version.empty()) return version_of(*found, version);
+  return found == nullptr ? nullptr : found->versions;
+}
+
+Result<ServedNames::ChosenVersion> ServedNames::choose_version(std::string_view name, std::string_view version,
+                                                               std::string_view split_key) const {
+  const Catalog::EntryPtr found = catalog_.find(name);
+  if (found == nullptr || found->versions == nullptr) return ChosenVersion();
+  if (!version.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(Catalog::EntryPtr named, version_of(*found, version));
+    return ChosenVersion{std::move(named)};
+  }
   const std::optional<uint64_t> picked = found->versions->pick(split_key);
-  if (!picked) return Catalog::EntryPtr();
+  if (!picked) return ChosenVersion();
   // Of a version that is not ready the highest that is takes the requests.
   Catalog::EntryPtr entry = catalog_.find(versioned_name(name, std::to_string(*picked)));
-  return entry != nullptr && entry->state == ModelState::kReady ? entry : nullptr;
+  if (entry == nullptr || entry->state != ModelState::kReady) return ChosenVersion();
+  return ChosenVersion{std::move(entry), found->versions};
 }
 
 Result<std::vector<std::shared_ptr<const ModelInfo>>> ServedNames::find_all(std::string_view name) const {

@@ -32,10 +32,16 @@ class ServedNames {
 
   // All versions of it that are ready, ascending; of what has no versions, itself. Errors as of find().
   Result<std::vector<std::shared_ptr<const ModelInfo>>> find_all(std::string_view name) const;
-  // The entry that a call gets which names this: of a model with several versions, that of one of them; null: the name
-  // alone decides. `split_key`: VersionTable::pick(). Errors: kNotFound.
-  Result<Catalog::EntryPtr> choose_version(std::string_view name, std::string_view version,
-                                           std::string_view split_key) const;
+  struct ChosenVersion {
+    Catalog::EntryPtr entry{};                          // null: the name alone decides
+    std::shared_ptr<const VersionTable> split_among{};  // null: the call names its version
+  };
+  // What a call gets which names this: of a model with several versions, one of them. `split_key`:
+  // VersionTable::pick(). Errors: kNotFound.
+  Result<ChosenVersion> choose_version(std::string_view name, std::string_view version,
+                                       std::string_view split_key) const;
+  // Its versions; null: it has none, or is not known.
+  std::shared_ptr<const VersionTable> versions_of(std::string_view name) const;
 
   // Whether clients see it, ready or not.
   bool knows(std::string_view name) const { return catalog_.find(name) != nullptr; }

@@ -48,8 +48,33 @@ void ServedVersions::set_rules(const std::string& name, VersionRules rules) {
     model.next = std::move(rules);
   } else {
     model.rules = std::move(rules);
+    put_back(name, model);
   }
   update(name, model);
+}
+
+void ServedVersions::take_out(const std::string& name, uint64_t version, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  const auto found = models_.find(name);
+  if (found == models_.end()) return;
+  VersionRules& rules = found->second.rules;
+  const auto share = std::ranges::find(rules.split, version, &VersionRules::Share::version);
+  if (share == rules.split.end() || version == rules.first().version || found->second.taken_out.contains(version))
+    return;
+  set_reason(name, version, found->second.taken_out[version] = "taken out of the split: " + reason);
+  update(found->first, found->second);
+}
+
+void ServedVersions::put_back(const std::string& name, Model& model) {
+  for (const auto& [version, reason] : std::exchange(model.taken_out, {})) set_reason(name, version, "");
+}
+
+void ServedVersions::set_reason(const std::string& name, uint64_t version, const std::string& reason) {
+  const Catalog::EntryPtr entry = catalog_.find(versioned_name(name, std::to_string(version)));
+  if (entry == nullptr || entry->reason == reason) return;
+  CatalogEntry changed = *entry;
+  changed.reason = reason;
+  catalog_.put(std::move(changed));
 }
 
 void ServedVersions::set_one(const std::string& name) {
@@ -74,6 +99,7 @@ void ServedVersions::update(const std::string& name, Model& model) {
     if (std::ranges::all_of(next.labels, [&](const auto& label) { return ready(label.second); }) &&
         std::ranges::all_of(next.split, ready, &VersionRules::Share::version)) {
       model.rules = *std::exchange(model.next, std::nullopt);
+      put_back(name, model);
     }
   }
   if (shown != nullptr && shown->role != EntryRole::kModel) return;
@@ -94,6 +120,12 @@ CatalogEntry ServedVersions::entry_of(const std::string& name, const Model& mode
   CatalogEntry entry{.name = name, .version = {}, .reason = {}, .info = {}, .wanted = false};
   auto table = std::make_shared<VersionTable>();
   table->rules = model.rules;
+  for (VersionRules::Share& share : table->rules.split) {
+    if (!model.taken_out.contains(share.version)) continue;
+    const uint64_t first = model.rules.first().version;
+    std::ranges::find(table->rules.split, first, &VersionRules::Share::version)->percent +=
+        std::exchange(share.percent, 0);
+  }
   table->split_count = model.split_count;
   bool is_loading = false;
   for (const uint64_t version : model.versions) {

@@ -36,6 +36,9 @@ class ServedVersions {
 
   // Sets the rules of a model, which may have no versions yet.
   void set_rules(const std::string& name, VersionRules rules);
+  // Until its rules change, this version has no share of the split: what has most of it gets that. The index says why.
+  // Labels keep naming it. Without effect on a version that has no share, or all of it.
+  void take_out(const std::string& name, uint64_t version, const std::string& reason);
   // From now on, until set_rules(), one version alone has the name; others that still become ready do not take it.
   void set_one(const std::string& name);
 
@@ -44,6 +47,7 @@ class ServedVersions {
     std::set<uint64_t> versions{};
     VersionRules rules{};
     std::optional<VersionRules> next{};
+    std::map<uint64_t, std::string> taken_out{};  // why
     bool has_rules = false;
     bool is_one = false;   // set_one()
     bool is_lone = false;  // one version alone has taken the name, later than any of these became ready
@@ -52,6 +56,8 @@ class ServedVersions {
 
   void on_change(const std::string& name, const Catalog::EntryPtr& entry);
   // REQUIRES of what follows: mutex_ is held.
+  void put_back(const std::string& name, Model& model);
+  void set_reason(const std::string& name, uint64_t version, const std::string& reason);
   void update(const std::string& name, Model& model);
   CatalogEntry entry_of(const std::string& name, const Model& model) const;
   bool is_ready(const std::string& name, uint64_t version) const;

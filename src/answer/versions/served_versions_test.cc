@@ -29,7 +29,7 @@ class ServedVersionsTest : public testing::Test {
   std::string answers(const std::string& version = {}, const std::string& key = {}) {
     const auto chosen = names_.choose_version("m", version, key);
     if (!chosen.ok()) return chosen.status().message();
-    const auto found = names_.find(*chosen == nullptr ? "m" : (*chosen)->name, "");
+    const auto found = names_.find(chosen->entry == nullptr ? "m" : chosen->entry->name, "");
     return found.ok() ? (*found)->name : found.status().message();
   }
 
@@ -107,6 +107,25 @@ TEST_F(ServedVersionsTest, OneVersionAloneAndSeveralTakeTheNameFromEachOther) {
   catalog_.remove("m/1");
   catalog_.remove("m/3");
   EXPECT_EQ(answers(), "m");
+}
+
+TEST_F(ServedVersionsTest, WhatIsTakenOutOfTheSplitStaysOutUntilTheRulesChange) {
+  ready("1");
+  ready("3");
+  const VersionRules rules{.labels = {{"canary", 3}}, .split = {{1, 95}, {3, 5}}};
+  versions_.set_rules("m", rules);
+  versions_.take_out("m", 3, "it fails");
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(answers(), "m/1");
+  EXPECT_EQ(answers("canary"), "m/3");
+  EXPECT_THAT(catalog_.find("m")->reason, HasSubstr("version 3: taken out of the split: it fails"));
+  EXPECT_EQ(catalog_.find("m/3")->reason, "taken out of the split: it fails");
+  versions_.set_rules("m", rules);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(answers(), "m/1");
+  versions_.set_rules("m", {.labels = {{"canary", 3}}, .split = {{1, 90}, {3, 10}}});
+  int canaries = 0;
+  for (int i = 0; i < 100; ++i) canaries += answers() == "m/3" ? 1 : 0;
+  EXPECT_EQ(canaries, 10);
+  EXPECT_EQ(catalog_.find("m/3")->reason, "");
 }
 
 TEST_F(ServedVersionsTest, AnotherRoleKeepsItsName) {

@@ -1,12 +1,17 @@
 #include "edge/requests/feedback.h"
 
+#include <algorithm>
 #include <span>
 
 namespace foliot {
 
 Status Feedback::check() const {
-  if (feedback_id.empty()) {
-    return Status::invalid_argument("'feedback_id' must be there: the parameter of that name of an answer");
+  const bool names_versions =
+      !losses.empty() && std::ranges::none_of(losses, [](const auto& loss) { return loss.first.empty(); });
+  if (feedback_id.empty() && !names_versions) {
+    return Status::invalid_argument(
+        "'feedback_id' must be there: the parameter of that name of an answer; of a model with a rollback a 'loss' by "
+        "version, such as {\"3\": 0.5}");
   }
   if (label.empty() == losses.empty()) return Status::invalid_argument("send either a 'label' or a 'loss'");
   return Status();

@@ -16,7 +16,8 @@ struct Feedback {
   std::vector<double> label;  // row-major
   std::vector<std::pair<std::string, double>> losses;
 
-  // Errors: kInvalidArgument without an id, and unless there is either a label or a loss.
+  // Errors: kInvalidArgument without an id, unless each loss names a model, and unless there is either a label or a
+  // loss.
   Status check() const;
   // Shows this; of no application yet.
   Observation observation() const;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <iterator>
 #include <span>
+#include <utility>
 
 #include "foundation/base/check.h"
 #include "foundation/base/hash.h"
@@ -54,6 +55,11 @@ std::vector<uint64_t> choose_versions(const VersionChoice& choice, const std::ve
   std::vector<uint64_t> chosen;
   std::ranges::set_intersection(choice.listed, there, std::back_inserter(chosen));
   return chosen;
+}
+
+const VersionRules::Share& VersionRules::first() const {
+  return *std::ranges::max_element(split, {},
+                                   [](const Share& share) { return std::pair(share.percent, ~share.version); });
 }
 
 Result<uint64_t> VersionTable::find(std::string_view name, std::string_view version) const {

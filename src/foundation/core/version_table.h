@@ -57,7 +57,11 @@ struct VersionRules {
 
   std::map<std::string, uint64_t, std::less<>> labels{};
   std::vector<Share> split{};  // of requests that name no version; empty, or it adds up to 100
+  uint64_t shadow = 0;         // gets a copy of what is split, which no client sees; 0: none
+  bool rollback = false;       // whether a version of the split is taken out that is worse than the first() one
 
+  // The version with the largest share, of equal ones the lowest. REQUIRES: the split is not empty.
+  const Share& first() const;
   bool operator==(const VersionRules&) const = default;
 };
 

@@ -66,10 +66,35 @@ Status no_such_version(const std::string& file, const std::string& what, const s
   return Status::invalid_argument(fmt::format("{}: {}; served are {}", file, what, list_versions(versions)));
 }
 
+std::optional<uint64_t> version_named(const VersionConfig& config, const std::string& name) {
+  const auto label = config.labels.find(name);
+  return label != config.labels.end() ? label->second : parse_version(name);
+}
+
+Status read_shadow(const VersionConfig& config, const std::vector<uint64_t>& versions, const std::string& file,
+                   VersionRules& rules) {
+  const std::optional<uint64_t> version = version_named(config, config.shadow);
+  if (!version || !std::ranges::binary_search(versions, *version)) {
+    return no_such_version(
+        file, fmt::format("shadow is '{}', which is no label and no version that is served", config.shadow), versions);
+  }
+  const auto answers = [&](const VersionRules::Share& share) { return share.version == *version && share.percent > 0; };
+  if (rules.split.empty() || std::ranges::any_of(rules.split, answers)) {
+    return Status::invalid_argument(
+        fmt::format("{}: shadow is '{}', and another version must answer: give a [split] that has it not, such as "
+                    "stable = 100",
+                    file, config.shadow));
+  }
+  rules.shadow = *version;
+  return Status();
+}
+
 }  // namespace
 
 Status read_version_config(TomlReader& reader, VersionConfig& config) {
   FOLIOT_RETURN_IF_ERROR(read_choice(reader, config.choice));
+  reader.text("shadow", config.shadow);
+  reader.flag("rollback", config.rollback);
   if (auto labels = reader.table("labels")) FOLIOT_RETURN_IF_ERROR(read_labels(*std::move(labels), config.labels));
   if (auto split = reader.table("split")) FOLIOT_RETURN_IF_ERROR(read_split(*std::move(split), config.split));
   return Status();
@@ -86,14 +111,21 @@ Result<VersionRules> version_rules(const VersionConfig& config, const std::vecto
     rules.labels.emplace(label, version);
   }
   for (const auto& [name, percent] : config.split) {
-    const auto label = config.labels.find(name);
-    const std::optional<uint64_t> version = label != config.labels.end() ? label->second : parse_version(name);
+    const std::optional<uint64_t> version = version_named(config, name);
     if (!version || !std::ranges::binary_search(versions, *version)) {
       return no_such_version(
           file, fmt::format("[split] has '{}', which is no label and no version that is served", name), versions);
     }
     rules.split.push_back({*version, percent});
   }
+  rules.rollback = config.rollback;
+  if (config.rollback && rules.split.size() < 2) {
+    return Status::invalid_argument(
+        fmt::format("{}: rollback compares the versions of a [split], which has {}; give it two, such as stable = 95 "
+                    "and canary = 5",
+                    file, rules.split.size()));
+  }
+  if (!config.shadow.empty()) FOLIOT_RETURN_IF_ERROR(read_shadow(config, versions, file, rules));
   return rules;
 }
 

@@ -6,6 +6,8 @@
 //   [split]                   # by labels or versions, in percent; together 100
 //   stable = 95
 //   canary = 5
+//
+// and beside `versions`, of those with a split: shadow = "canary", rollback = true.
 #ifndef FOLIOT_MODELS_REPOSITORY_VERSION_CONFIG_H_
 #define FOLIOT_MODELS_REPOSITORY_VERSION_CONFIG_H_
 
@@ -24,9 +26,11 @@ struct VersionConfig {
   VersionChoice choice{};
   std::map<std::string, uint64_t> labels{};
   std::map<std::string, uint32_t> split{};  // percent
+  std::string shadow{};                     // a label or version; empty: none
+  bool rollback = false;
 
   // Whether one version is served, under the model's name alone.
-  bool is_one() const { return choice.is_one() && labels.empty() && split.empty(); }
+  bool is_one() const { return choice.is_one() && labels.empty() && split.empty() && shadow.empty() && !rollback; }
 };
 
 // Reads these keys of model.toml into `config`. Errors are the reader's; kInvalidArgument of a table within.

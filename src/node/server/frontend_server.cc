@@ -117,6 +117,7 @@ class FrontendServer::Parts {
         loop_(link_loop_options(options, std::move(link_tls)), link_),
         inference_(frontend, catalog_, link_, models(), monotonic_now, users_ ? &users_->shared : nullptr,
                    jobs_ ? &jobs_->service() : nullptr) {
+    inference_.log_rollbacks([&log](const std::string& line) { log.write(Severity::kError, line); });
     if (jobs_ != nullptr && jobs_->is_shared()) {
       job_metrics_.emplace(*jobs_);
       inference_.frontend().add_metrics(*job_metrics_);

@@ -1,7 +1,10 @@
 #include "node/server/inference_stack.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace foliot {
 namespace {
@@ -21,6 +24,7 @@ InferenceStack::InferenceStack(const FrontendOptions& options, Catalog& catalog,
                 .tensors = options.tensors},
                names_, requests, statistics_, metrics_, now),
       cached_(options.prediction_cache_bytes, service_, names_, statistics_, now),
+      now_(now),
       selected_({.seed = static_cast<uint64_t>((now() - TimePoint()).nanoseconds()),
                  .inputs_bytes_max = options.bodies_bytes_max},
                 versioned_, names_, statistics_, now),
@@ -33,11 +37,11 @@ InferenceStack::InferenceStack(const FrontendOptions& options, Catalog& catalog,
                                                  std::string_view name) { metrics_.count_unknown_name(place, name); },
                     .now = now,
                     .personal = personal,
-                    .jobs = jobs})),
-      now_(now) {
+                    .jobs = jobs})) {
   frontend_->add_metrics(*this);
   frontend_->add_metrics(cache_metrics_);
   frontend_->add_metrics(selection_metrics_);
+  frontend_->add_metrics(version_metrics_);
   service_.set_wake([this] { timer_.wake(); });
   selected_.set_wake([this] { timer_.wake(); });
 }
@@ -50,6 +54,15 @@ std::string InferenceStack::text() const {
 void InferenceStack::trace(Tracing& tracing) {
   service_.use(tracing.tracer());
   frontend_->add_metrics(tracing);
+}
+
+void InferenceStack::log_rollbacks(std::function<void(const std::string&)> log) {
+  versioned_.watch().set_on_worse([this, log = std::move(log)](const std::string& name, uint64_t version,
+                                                               const std::string& why) {
+    log(fmt::format("version {} of model '{}' is taken out of its split, until the rules of its model.toml change: {}",
+                    version, name, why));
+    versions_.take_out(name, version, why);
+  });
 }
 
 Status InferenceStack::start() {

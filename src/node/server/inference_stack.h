@@ -24,6 +24,7 @@
 #include "answer/selection/selected_inference.h"
 #include "answer/selection/selection_metrics.h"
 #include "answer/versions/served_versions.h"
+#include "answer/versions/version_metrics.h"
 #include "answer/versions/versioned_inference.h"
 #include "edge/frontend/frontend.h"
 #include "foundation/base/status.h"
@@ -54,6 +55,8 @@ class InferenceStack : private MetricsSource {
   Frontend& frontend() { return *frontend_; }
   SelectedInference& applications() { return selected_; }
   ServedVersions& versions() { return versions_; }
+  // `log`: of a version that is taken out of its split, from any thread. Before start().
+  void log_rollbacks(std::function<void(const std::string&)> log);
   // What answers all calls, for parts of the server that make calls themselves.
   Inference& inference() { return selected_; }
   RequestOrigin& origin() { return service_; }
@@ -74,11 +77,12 @@ class InferenceStack : private MetricsSource {
   InferenceService service_;
   CachedInference cached_;
   CacheMetrics cache_metrics_{cached_};
-  VersionedInference versioned_{cached_, names_};
+  const std::function<TimePoint()> now_;
+  VersionedInference versioned_{cached_, names_, now_};
+  VersionMetrics version_metrics_{versioned_.watch()};
   SelectedInference selected_;
   SelectionMetrics selection_metrics_{selected_};
   std::unique_ptr<Frontend> frontend_;
-  const std::function<TimePoint()> now_;
   std::string info_;
   TimerThread timer_;  // ends calls at their deadlines; ends before the front end, whose mailboxes it uses
 };

@@ -19,6 +19,7 @@ Result<VersionRules> rules_of(const VersionConfig& config, const std::string& fi
   for (const auto& [name, percent] : config.split) {
     if (const auto version = parse_version(name)) versions.insert(*version);
   }
+  if (const auto version = parse_version(config.shadow)) versions.insert(*version);
   return version_rules(config, {versions.begin(), versions.end()}, file);
 }
 

@@ -311,6 +311,7 @@ Status Server::Parts::open_ports() {
   }
   inference_ = std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, all_models_, monotonic_now,
                                                 &personal_, jobs_ == nullptr ? nullptr : &jobs_->service());
+  inference_->log_rollbacks(options_.on_failure);
   frontend().add_metrics(controller_metrics_);
   frontend().add_metrics(task_metrics_);
   frontend().add_metrics(cost_metrics_);

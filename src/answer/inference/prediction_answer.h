@@ -1,7 +1,7 @@
 // PredictionAnswer and ComputedAnswer: answers with the outputs of a prediction, to those for
 // whom it was not computed, and to the caller for whom it was.
-#ifndef FOLIOT_ANSWER_CACHE_PREDICTION_ANSWER_H_
-#define FOLIOT_ANSWER_CACHE_PREDICTION_ANSWER_H_
+#ifndef FOLIOT_ANSWER_INFERENCE_PREDICTION_ANSWER_H_
+#define FOLIOT_ANSWER_INFERENCE_PREDICTION_ANSWER_H_
 
 #include <functional>
 #include <memory>
@@ -83,6 +83,7 @@ class ComputedAnswer final : public Answer {
   std::string_view id() const override { return answer_->id(); }
   Quality quality() const override { return answer_->quality(); }
   RequestId number() const override { return answer_->number(); }
+  std::vector<AnswerParameter> parameters() const override { return answer_->parameters(); }
   uint32_t output_count() const override { return answer_->output_count(); }
   const TensorSpec& output_spec(uint32_t i) const override { return answer_->output_spec(i); }
   Shape output_shape(uint32_t i) const override { return answer_->output_shape(i); }
@@ -97,4 +98,4 @@ class ComputedAnswer final : public Answer {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_ANSWER_CACHE_PREDICTION_ANSWER_H_
+#endif  // FOLIOT_ANSWER_INFERENCE_PREDICTION_ANSWER_H_
