@@ -387,6 +387,10 @@ bench-applications: build python ## Applications of scikit-learn models, as in C
 bench-tasks: build python ## A job of many images beside requests, and a task beside each of its variants alone (40 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/tasks.py $(FLAGS)
 
+.PHONY: bench-mlserver
+bench-mlserver: build python ## Folders of MLServer behind Foliot and behind mlserver 1.7.1: throughput, p99, memory of 100 models (10 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/mlserver.py $(FLAGS)
+
 .PHONY: bench-rivals
 bench-rivals: build python ## A scikit-learn model behind containers and behind mosec, LitServe, BentoML and PyTriton (25 minutes; FLAGS='--model network': one of PyTorch)
 	@$(if $(findstring network,$(FLAGS)),tools/python-environment torch)
