@@ -106,7 +106,8 @@ def test_outputs_are_methods_and_inputs_are_columns_where_settings_list_them(tmp
     (folder / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
     joblib.dump(pipeline, folder / "model.joblib")
     settings(folder, "mlserver_sklearn.SKLearnModel", "model.joblib",
-             inputs=[{"name": "town", "datatype": "BYTES", "shape": [-1, 1]}, {"name": "age", "datatype": "FP64", "shape": [-1, 1]}],
+             inputs=[{"name": "town", "datatype": "BYTES", "shape": [-1, 1]},
+                     {"name": "age", "datatype": "FP64", "shape": [-1, 1]}],
              outputs=[{"name": "predict", "datatype": "BYTES", "shape": [-1, 1]},
                       {"name": "predict_proba", "datatype": "FP64", "shape": [-1, 2]}])
     with serving(tmp_path / "models", tmp_path / "server.log") as server:

@@ -382,14 +382,3 @@ def test_front_ends_of_a_cluster_have_shadows(model, tmp_path):
         assert ends_of(frontend, 50) == {1: 50}
         copied = 'foliot_shadow_calls_total{model="m",version="3",result="disagree"}'
         eventually(lambda: frontend.metrics()[copied] == 50)
-
-
-@pytest.mark.parametrize("text, words", [
-    ('shadow = "beta"\n[split]\n1 = 100\n', "shadow is 'beta', which is no label and no version that is served"),
-    ('shadow = "3"\n', "another version must answer"),
-    ('shadow = "3"\n[split]\n1 = 95\n3 = 5\n', "another version must answer"),
-    ("rollback = true\n[split]\n1 = 100\n", "rollback compares the versions of a [split], which has 1"),
-])
-def test_what_cannot_be_watched_is_an_error(model, serve, text, words):
-    configure(model, 'versions = "all"\n' + text)
-    assert words in list(reasons_of(serve(model.parent, **OPTIONS)).values())[0]

@@ -31,7 +31,8 @@ def register(name):
     common.Names.as_mlserver = as_mlserver
     if library == "sklearn":
         outputs = [each for each in os.environ.get("FOLIOT_OUTPUTS", "").splitlines() if each in scikit_learn.METHODS]
-        scikit_learn.sklearn(name, inputs=inputs if len(inputs) > 1 else None, methods=outputs if as_mlserver and outputs else None)
+        scikit_learn.sklearn(name, inputs=inputs if len(inputs) > 1 else None,
+                             methods=outputs if as_mlserver and outputs else None)
     elif library == "xgboost":
         boosted_trees.xgboost(name, labels=as_mlserver)
     elif library == "lightgbm":

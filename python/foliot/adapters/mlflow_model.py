@@ -19,8 +19,7 @@ WHAT = "MLmodel"
 # As MLServer's runtime for MLflow names an output that has no name.
 OUTPUT = "output-1"
 REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*(?:==\s*([^\s;,]+))?")
-# The library that a model needs where it is not MLflow's.
-READERS = {}
+READERS = {}  # by flavour, filled below: each makes what answers a table or array; None: it has registered the model
 
 
 def register():

@@ -185,6 +185,13 @@ TEST_F(ModelFolderTest, WhatIsWrongWithVersionsIsSaid) {
   EXPECT_THAT(message("versions = 'all'\n[split]\n1 = 95\n3 = 4"), HasSubstr("model.toml:2: [split] adds up to 99"));
   EXPECT_THAT(message("versions = 'all'\n[split]\nbeta = 100"), HasSubstr("[split] has 'beta', which is no label"));
   EXPECT_THAT(message("versions = 'all'\n[labels]\n3 = 1"), HasSubstr("model.toml:3: '3' is no label"));
+  EXPECT_THAT(message("versions = 'all'\nshadow = 'beta'\n[split]\n1 = 100"),
+              HasSubstr("shadow is 'beta', which is no"));
+  EXPECT_THAT(message("versions = 'all'\nshadow = '3'"), HasSubstr("shadow is '3', and another version must answer"));
+  EXPECT_THAT(message("versions = 'all'\nshadow = '3'\n[split]\n1 = 95\n3 = 5"),
+              HasSubstr("another version must answer"));
+  EXPECT_THAT(message("versions = 'all'\nrollback = true\n[split]\n1 = 100"),
+              HasSubstr("rollback compares the versions of a [split], which has 1"));
   EXPECT_THAT(message("versions = [7]"), HasSubstr("version 7 is to be served, and there is a model of 1 and 3"));
   for (const char* versions : {"'newest'", "[0]", "[1, 1]", "[]", "{oldest = 2}", "{latest = 0}", "2"}) {
     EXPECT_THAT(message(std::string("versions = ") + versions), HasSubstr("model.toml:1: ")) << versions;
