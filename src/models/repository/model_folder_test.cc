@@ -59,7 +59,6 @@ TEST_F(ModelFolderTest, NamesWhatOtherServersWouldRead) {
   file("flow/MLmodel");
   file("plain/model.onnx");
   file("torch/model.pt");
-  file("torch/MLmodel");
   const auto models = scan();
   ASSERT_EQ(models.size(), 3u);
   EXPECT_THAT(notes_of_foreign_settings(models[0]),
@@ -74,15 +73,19 @@ TEST_F(ModelFolderTest, FilesOfFrameworksAreContainers) {
   file("coded/model.joblib");
   file("graph/model.onnx");
   file("graph/model.txt");
+  file("tracked/MLmodel");
+  file("tracked/model.pt");
   file("two/model.joblib");
   file("two/model.json");
   const auto models = scan();
-  ASSERT_EQ(models.size(), 4u);
+  ASSERT_EQ(models.size(), 5u);
   EXPECT_EQ(models[0].model, root_ / "boosted/2/model.ubj");
   EXPECT_TRUE(models[0].is_container());
   EXPECT_EQ(models[1].model, root_ / "coded/model.py") << "which may load the other";
   EXPECT_FALSE(models[2].is_container()) << "a note beside the graph";
-  EXPECT_THAT(models[3].status.message(), HasSubstr("are two models; remove one of them"));
+  EXPECT_TRUE(models[3].is_container()) << models[3].status.message();
+  EXPECT_EQ(models[3].model, root_ / "tracked/MLmodel") << "which names the other";
+  EXPECT_THAT(models[4].status.message(), HasSubstr("are two models; remove one of them"));
   const auto lone = scan_repository(root_ / "boosted/2", ModelConfig()).value();
   ASSERT_EQ(lone.size(), 1u);
   EXPECT_TRUE(lone[0].is_container()) << lone[0].status.message();
