@@ -2,8 +2,6 @@
 
 import json
 
-import numpy as np
-
 from foliot.description import ModelError, NUMPY_NAMES
 
 # As a signature names the types of columns.
@@ -84,6 +82,8 @@ def tensors_of(fields, name):
 
 
 def column_of(values, kind):
+    import numpy as np  # here, so that a missing numpy can be reported as an error like any other
+
     values = values[:, 0]
     if kind == "datetime":
         return np.array([np.datetime64(text.decode() or "1970-01-01") for text in values], "datetime64[ns]")
@@ -93,6 +93,8 @@ def column_of(values, kind):
 def text_of(values, kind):
     if kind != "string":
         return values
+    import numpy as np
+
     return np.array([text.decode(errors="replace") for text in values.ravel()], object).reshape(values.shape)
 
 
@@ -101,5 +103,7 @@ def table_of(columns):
     try:
         import pandas
     except ModuleNotFoundError:
+        import numpy as np
+
         return np.column_stack(list(columns.values()))
     return pandas.DataFrame(columns)
