@@ -350,7 +350,8 @@ void FrontendLink::send(Slot slot, bool labelled) {
   const Request& request = entry.request;
   entry.link_id = RequestId(entry.is_run() ? kRunIdBit | nth_run(next_run_++) : next_request_++);
   entry.number = request_of(number_.value_or(0), entry.link_id);
-  if (labelled && entry.label != nullptr) controller_->connection().send(Label{entry.link_id, *entry.label});
+  if (labelled && entry.label != nullptr && entry.label->travels())
+    controller_->connection().send(Label{entry.link_id, *entry.label});
   const ClockOffset& clock = controller_->offset();
   const bool is_task = entry.variants != nullptr;
   controller_->connection().send(

@@ -218,11 +218,13 @@ TEST_F(FrontendLinkTest, NumbersAreNeverUsedAgainOfTheSameController) {
 }
 
 TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
-  frontend_.ids = {{1, 100}, {2, 101}};
+  frontend_.ids = {{1, 100}, {2, 101}, {3, 102}};
   const ModelId model_id = catalog_.find("doubling")->info->id;
+  const auto selected = std::make_shared<const CallLabel>(call_label("", "by an application"));
   const auto label = std::make_shared<const CallLabel>(call_label("order-17"));
   link_.submit_labelled({.id = RequestId(100), .model = model_id, .payload = PayloadHandle(1)}, label);
   link_.submit_labelled({.id = RequestId(101), .model = model_id, .payload = PayloadHandle(2)}, nullptr);
+  link_.submit_labelled({.id = RequestId(102), .model = model_id, .payload = PayloadHandle(3)}, selected);
   link_.on_turn_end(now_);
   std::vector<MessageType> types;
   RequestId labelled;
@@ -234,7 +236,8 @@ TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
     EXPECT_EQ(sent.label, *label);
     labelled = sent.request;
   }
-  EXPECT_THAT(types, ElementsAre(MessageType::kLabel, MessageType::kRequest, MessageType::kRequest));
+  EXPECT_THAT(types,
+              ElementsAre(MessageType::kLabel, MessageType::kRequest, MessageType::kRequest, MessageType::kRequest));
   EXPECT_NE(labelled, RequestId());
 }
 

@@ -629,8 +629,7 @@ void fields(Wire& wire, Carried<Wire, CallLabel>& label) {
 }
 
 inline bool sound(const CallLabel& label) {
-  return (!label.text.empty() || label.trace) && label.text.size() <= kCallLabelBytesMax &&
-         label.bytes >= label.text.size();
+  return label.travels() && label.text.size() <= kCallLabelBytesMax && label.bytes >= label.text.size();
 }
 
 template <typename Wire>

@@ -28,6 +28,8 @@ struct CallLabel {
   TraceContext trace{};  // its span is the call's; none: the call is not traced
 
   bool cut() const { return bytes > text.size(); }
+  // Whether there is more than what stays where the call was made.
+  bool travels() const { return !text.empty() || trace; }
   bool operator==(const CallLabel&) const = default;
 };
 
