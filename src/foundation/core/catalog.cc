@@ -1,6 +1,7 @@
 #include "foundation/core/catalog.h"
 
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "foundation/base/check.h"
@@ -138,6 +139,26 @@ bool Catalog::can_serve(bool strict) const {
   const std::shared_lock lock(mutex_);
   if (!ready_) return false;
   return strict ? served_ == wanted_ : served_ > 0 || wanted_ == 0;
+}
+
+namespace {
+
+Status no_personal_model(const std::string& name) {
+  return Status::invalid_argument("'" + name +
+                                  "' is no personal model: versions are listed, compared, taken and rolled back of "
+                                  "those alone");
+}
+
+}  // namespace
+
+void ModelRepository::load_version(const std::string& name, const VersionRequest& request,
+                                   std::function<void(Status)> done) {
+  if (request.is_plain()) return load(name, std::move(done));
+  done(no_personal_model(name));
+}
+
+void ModelRepository::list_versions(const std::string& name, std::function<void(Result<VersionList>)> done) {
+  done(no_personal_model(name));
 }
 
 }  // namespace foliot

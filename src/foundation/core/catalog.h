@@ -18,6 +18,7 @@
 
 #include "foundation/base/status.h"
 #include "foundation/core/model_info.h"
+#include "foundation/core/version_list.h"
 #include "foundation/core/version_table.h"
 
 namespace foliot {
@@ -126,6 +127,9 @@ class ModelRepository {
   // `done` is called exactly once, from any thread.
   virtual void load(const std::string& name, std::function<void(Status)> done) = 0;
   virtual void unload(const std::string& name, std::function<void(Status)> done) = 0;
+  // Of personal models. Errors of others: kInvalidArgument.
+  virtual void load_version(const std::string& name, const VersionRequest& request, std::function<void(Status)> done);
+  virtual void list_versions(const std::string& name, std::function<void(Result<VersionList>)> done);
 };
 
 }  // namespace foliot

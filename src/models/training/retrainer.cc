@@ -155,7 +155,9 @@ std::optional<Retrainer::Ended> Retrainer::train(const Model& model, const std::
   const std::string name = newest_name(folder);
   if (name == before) return failed(fmt::format("its command left no version above {} in {}", before, folder.string()));
   const Result<PersonalVersion> made = PersonalVersion::open(folder / name);
-  const Status taken = made.ok() ? models_.load(model.spec->name) : made.status();
+  // Its number may be that of a version which has left since an operator took another one.
+  const VersionRequest request{.version = models_.is_chosen(model.spec->name) ? name : ""};
+  const Status taken = made.ok() ? models_.load(model.spec->name, request) : made.status();
   if (!taken.ok()) set_aside(folder / name, folder);
   if (!made.ok()) return failed(fmt::format("version {} cannot be used: {}", name, taken.message()));
   if (!taken.ok()) return Ended{.outcome = RetrainOutcome::kNotTaken, .report = std::string(taken.message())};

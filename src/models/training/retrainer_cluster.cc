@@ -50,7 +50,7 @@ void Retrainer::follow(Model& model) {
                       fs::exists(model.spec->folder / name / kMadeByServer, ignored);
   const bool failed_before = name == model.failed_version;
   const TimePoint now = options_.now();
-  if (!is_new || (failed_before && now < model.takes_again)) return;
+  if (!is_new || (failed_before && now < model.takes_again) || models_.is_chosen(model.spec->name)) return;
   const Status taken = models_.load(model.spec->name);
   model.failed_version = taken.ok() ? "" : name;
   model.takes_again = now + kTakesAgain;

@@ -6,27 +6,43 @@
 
 namespace foliot {
 
+Status PersonalRepository::start(Worker& worker, Work work) {
+  const std::lock_guard lock(mutex_);
+  if (worker.is_busy) {
+    return Status::unavailable(&worker == &loader_ ? "a personal model is being loaded already; try again later"
+                                                   : "versions are being listed already; try again");
+  }
+  FOLIOT_ASSIGN_OR_RETURN(worker.thread,
+                          Thread::start({.name = "foliot-load", .nice = 10}, [this, &worker, work = std::move(work)] {
+                            const std::function<void()> answer = work();
+                            {
+                              const std::lock_guard over(mutex_);
+                              worker.is_busy = false;
+                            }
+                            answer();
+                          }));
+  worker.is_busy = true;
+  return Status();
+}
+
 void PersonalRepository::load(const std::string& name, std::function<void(Status)> done) {
-  if (!personal_.has(name)) return others_.load(name, std::move(done));
-  std::unique_lock lock(mutex_);
-  if (is_loading_) {
-    lock.unlock();
-    return done(Status::unavailable("a personal model is being loaded already; try again later"));
-  }
-  Result<Thread> thread = Thread::start({.name = "foliot-load", .nice = 10}, [this, name, done] {
-    const Status status = personal_.load(name);
-    {
-      const std::lock_guard over(mutex_);
-      is_loading_ = false;
-    }
-    done(status);
+  load_version(name, {}, std::move(done));
+}
+
+void PersonalRepository::load_version(const std::string& name, const VersionRequest& request,
+                                      std::function<void(Status)> done) {
+  if (!personal_.has(name)) return others_.load_version(name, request, std::move(done));
+  const Status started = start(loader_, [this, name, request, done] {
+    return [done, status = personal_.load(name, request)] { done(status); };
   });
-  if (!thread.ok()) {
-    lock.unlock();
-    return done(thread.status());
-  }
-  is_loading_ = true;
-  loader_ = std::move(thread).value();
+  if (!started.ok()) done(started);
+}
+
+void PersonalRepository::list_versions(const std::string& name, std::function<void(Result<VersionList>)> done) {
+  if (!personal_.has(name)) return others_.list_versions(name, std::move(done));
+  const Status started =
+      start(lister_, [this, name, done] { return [done, versions = personal_.versions(name)] { done(versions); }; });
+  if (!started.ok()) done(started);
 }
 
 void PersonalRepository::unload(const std::string& name, std::function<void(Status)> done) {

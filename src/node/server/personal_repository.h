@@ -1,7 +1,9 @@
 // PersonalRepository: a repository of models, some of which are personal: a load of these takes
-// their newest version.
+// their newest version, or another one, and their versions are listed.
 //
-// Threading: as ModelRepository. A load of a personal model occupies the caller's thread no longer
+// Bounded: one load and one list of personal models at a time; others meanwhile are refused (kUnavailable).
+//
+// Threading: as ModelRepository. A call for a personal model occupies the caller's thread no longer
 // than it takes to start a thread.
 #ifndef FOLIOT_NODE_SERVER_PERSONAL_REPOSITORY_H_
 #define FOLIOT_NODE_SERVER_PERSONAL_REPOSITORY_H_
@@ -22,14 +24,26 @@ class PersonalRepository : public ModelRepository {
   PersonalRepository(ModelRepository& others, PersonalModels& personal) : others_(others), personal_(personal) {}
 
   void load(const std::string& name, std::function<void(Status)> done) override;
+  void load_version(const std::string& name, const VersionRequest& request, std::function<void(Status)> done) override;
+  void list_versions(const std::string& name, std::function<void(Result<VersionList>)> done) override;
   void unload(const std::string& name, std::function<void(Status)> done) override;
 
  private:
+  // A thread for one piece of work at a time.
+  struct Worker {
+    Thread thread{};  // guarded by mutex_, as is is_busy
+    bool is_busy = false;
+  };
+  // Returns what answers its call, when the next one may come.
+  using Work = std::function<std::function<void()>()>;
+  // Errors: why `work` is not carried out.
+  Status start(Worker& worker, Work work);
+
   ModelRepository& others_;
   PersonalModels& personal_;
   std::mutex mutex_;
-  Thread loader_;  // guarded by mutex_, as is is_loading_
-  bool is_loading_ = false;
+  Worker loader_;
+  Worker lister_;
 };
 
 }  // namespace foliot

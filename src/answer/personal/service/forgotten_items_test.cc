@@ -165,7 +165,6 @@ TEST(ForgottenItemsTest, WhatLeftWhileAVersionWasMadeIsNotInIt) {
   films.model().end_version();
   EXPECT_FALSE(next->features_of(11).has_value());
   EXPECT_TRUE(next->features_of(12).has_value());
-  EXPECT_FALSE(films.model().rollback().ok()) << "the version before has features of what left";
 }
 
 // Users that come and go over several lives of the process.

@@ -188,21 +188,31 @@ Result<std::vector<PersonalSpec>> scan_personal(const std::filesystem::path& rep
   return specs;
 }
 
-Result<std::filesystem::path> newest_version(const std::filesystem::path& folder) {
-  std::optional<uint64_t> newest;
-  std::filesystem::path found;
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> versions, list_folder(folder));
-  for (const std::filesystem::path& version : versions) {
-    const std::string name = version.filename().string();
-    uint64_t number = 0;
-    const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (failed != std::errc() || end != name.data() + name.size()) continue;
-    FOLIOT_ASSIGN_OR_RETURN(const bool has_items, leads_to_folder(version));
-    if (!has_items || (newest && number <= *newest)) continue;
-    newest = number;
-    found = version;
+std::optional<uint64_t> version_number(std::string_view name) {
+  uint64_t number = 0;
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (failed != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+Result<std::vector<std::filesystem::path>> version_folders(const std::filesystem::path& folder) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> entries, list_folder(folder));
+  std::vector<std::pair<uint64_t, std::filesystem::path>> numbered;
+  for (const std::filesystem::path& entry : entries) {
+    const std::optional<uint64_t> number = version_number(entry.filename().string());
+    if (!number) continue;
+    FOLIOT_ASSIGN_OR_RETURN(const bool is_folder, leads_to_folder(entry));
+    if (is_folder) numbered.emplace_back(*number, entry);
   }
-  if (newest) return found;
+  std::ranges::sort(numbered);
+  std::vector<std::filesystem::path> versions;
+  for (auto& [number, path] : numbered) versions.push_back(std::move(path));
+  return versions;
+}
+
+Result<std::filesystem::path> newest_version(const std::filesystem::path& folder) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> versions, version_folders(folder));
+  if (!versions.empty()) return versions.back();
   return Status::not_found(fmt::format(
       "{} has no version: make a folder with a number for a name and an items.features, such as {}/1/items.features",
       folder.string(), folder.string()));

@@ -45,6 +45,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "answer/personal/service/feature_source.h"
@@ -75,6 +76,10 @@ PersonalSpec read_personal(const std::filesystem::path& folder);
 // be read.
 Result<std::vector<PersonalSpec>> scan_personal(const std::filesystem::path& repository);
 
+// Of a version's name; nullopt: it is none.
+std::optional<uint64_t> version_number(std::string_view name);
+// Folders with a number for a name, by number. Errors: kInternal if they cannot be listed.
+Result<std::vector<std::filesystem::path>> version_folders(const std::filesystem::path& folder);
 // The folder with the highest number for a name. Errors: kNotFound.
 Result<std::filesystem::path> newest_version(const std::filesystem::path& folder);
 

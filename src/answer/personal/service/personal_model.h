@@ -56,6 +56,7 @@
 #include "foundation/base/random.h"
 #include "foundation/base/status.h"
 #include "foundation/core/user_digest.h"
+#include "foundation/core/version_list.h"
 #include "foundation/store/record_log.h"
 #include "foundation/store/storage.h"
 #include "foundation/store/user_store.h"
@@ -95,7 +96,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   // that was trained is taken, and it must be better; others must not be worse, if there are so many.
   static constexpr size_t kPoolMax = 1024;
   static constexpr size_t kPoolMin = 30;
-  enum class PoolCheck { kNotWorse, kNone };
+  enum class PoolCheck { kNotWorse, kNone, kOnly };  // kOnly: it is compared, and not taken
 
   struct Options {
     WeightTable::Options table{};
@@ -195,11 +196,10 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
 
   // Serves this version from here on. Takes as long as making the weights of all users anew, while calls are served
   // by the version before. Errors, after which that one is still served: kInvalidArgument naming what is wrong with
-  // the version, that it was trained on another log, and, with kNotWorse, that it was rolled back or is worse;
-  // kUnavailable: too little is withheld to compare it.
-  Status swap(PersonalVersion version, PoolCheck check = PoolCheck::kNotWorse);
-  // Serves the version before the last swap again. Errors: kNotFound if there is none.
-  Status rollback();
+  // the version, that it was trained on another log, and, unless kNone, that it is worse; kUnavailable: too little is
+  // withheld to compare it. `comparison`: what it came to, if there was one.
+  Status swap(PersonalVersion version, PoolCheck check = PoolCheck::kNotWorse,
+              std::optional<VersionComparison>* comparison = nullptr);
   std::string version();
   PersonalStatistics statistics();
   // Of a user, since the version is served; nullopt: the user is unknown, or cannot be read.
@@ -276,10 +276,12 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   // `weights`: those before the observation came.
   void record_loss(uint32_t place, size_t index, std::span<const float> weights);
   void add_to_pool(const ObservationTable::User& user, size_t index);
-  Status take(PersonalVersion version, PoolCheck check);
   Status prepare(WeightTable& next);
   void prepare_places(WeightTable& next, bool again);
-  Status compare(WeightTable& next);
+  // Errors: as the store's.
+  Result<VersionComparison> compare(WeightTable& next);
+  // Errors: why the version is not to be taken.
+  static Status judge(const PersonalVersion& version, const VersionComparison& comparison);
   // A copy; nullopt: the place is empty.
   std::optional<ObservationTable::User> user_at(size_t place);
 
@@ -322,9 +324,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   UserMemory::Cursor next_stored_;
   std::deque<std::vector<std::byte>> stored_pieces_;
 
-  std::mutex swap_mutex_;                    // taken before mutex_
-  std::optional<PersonalVersion> previous_;  // guarded by swap_mutex_, as what follows
-  std::string rolled_back_;
+  std::mutex swap_mutex_;  // taken before mutex_
 
   std::unique_ptr<RecordLog> log_;  // ends first; not guarded
 };

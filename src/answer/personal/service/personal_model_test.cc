@@ -387,11 +387,9 @@ TEST_F(PersonalModelSwapTest, EachObservationCountsOnceInEachVersion) {
   ASSERT_TRUE(observe(*model, 1, more).ok());
   all.insert(all.end(), more.begin(), more.end());
   expect_all_counted(*model, 1, other, all);
-  ASSERT_TRUE(model->rollback().ok());
+  ASSERT_TRUE(model->swap({.items = items_}).ok());
   EXPECT_EQ(model->version(), "1");
   expect_all_counted(*model, 1, {.items = items_}, all);
-  EXPECT_THAT(model->swap(other).message(), HasSubstr("version 2 was rolled back"));
-  EXPECT_TRUE(model->swap(other, PersonalModel::PoolCheck::kNone).ok());
 }
 
 TEST_F(PersonalModelSwapTest, TrainedWeightsStandForWhatTheyWereTrainedOn) {
@@ -497,7 +495,15 @@ TEST_F(PersonalModelPoolTest, AVersionThatIsWorseOnThePoolIsNotTaken) {
   auto model = open();
   fill_pool(*model, *items_, 5);
   const PersonalVersion other = version("2", 8, 120);
-  const Status refused = model->swap(other);
+  std::optional<VersionComparison> compared;
+  EXPECT_TRUE(model->swap({.name = "3", .items = items_}, PersonalModel::PoolCheck::kOnly, &compared).ok());
+  EXPECT_EQ(model->version(), "1") << "it was compared alone";
+  EXPECT_EQ(compared->with, "1");
+  EXPECT_EQ(compared->observations, 100u);
+  EXPECT_EQ(compared->users, 5u);
+  EXPECT_EQ(compared->loss, compared->loss_with);
+  const Status refused = model->swap(other, PersonalModel::PoolCheck::kNotWorse, &compared);
+  EXPECT_GT(compared->loss, compared->loss_with);
   EXPECT_THAT(refused.message(),
               HasSubstr("version 2 is not better on what is withheld from trainers and was not taken: its loss on 100 "
                         "observations of 5 users is"));

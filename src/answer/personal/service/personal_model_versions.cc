@@ -20,32 +20,9 @@ void PersonalModel::end_version() {
   drop_features();
 }
 
-Status PersonalModel::swap(PersonalVersion version, PoolCheck check) {
+Status PersonalModel::swap(PersonalVersion version, PoolCheck check, std::optional<VersionComparison>* comparison) {
   FOLIOT_RETURN_IF_ERROR(version.check());
   const std::lock_guard swapping(swap_mutex_);
-  if (check == PoolCheck::kNotWorse && version.name == rolled_back_) {
-    return Status::invalid_argument(
-        fmt::format("version {} was rolled back; train another one, or take it without the check", version.name));
-  }
-  PersonalVersion before = weights_->version();
-  FOLIOT_RETURN_IF_ERROR(take(std::move(version), check));
-  // Features that were computed are those of a model that is not served any more, and of items that may leave.
-  previous_.reset();
-  if (before.computed == nullptr) previous_ = std::move(before);
-  return Status();
-}
-
-Status PersonalModel::rollback() {
-  const std::lock_guard swapping(swap_mutex_);
-  if (!previous_) return Status::not_found("there is no version to go back to: none was swapped in");
-  std::string name = weights_->version().name;
-  FOLIOT_RETURN_IF_ERROR(take(*previous_, PoolCheck::kNone));
-  rolled_back_ = std::move(name);
-  previous_.reset();
-  return Status();
-}
-
-Status PersonalModel::take(PersonalVersion version, PoolCheck check) {
   auto next = std::make_unique<WeightTable>(users_, std::move(version), options_.table);
   {
     std::unique_lock lock(mutex_);
@@ -63,12 +40,18 @@ Status PersonalModel::take(PersonalVersion version, PoolCheck check) {
     next_ = next.get();
     if (memory_ != nullptr) memory_->begin_next(*next);
   }
-  Status status = check == PoolCheck::kNotWorse ? compare(*next) : Status();
-  if (status.ok()) status = prepare(*next);
+  Status status;
+  if (check != PoolCheck::kNone) {
+    const Result<VersionComparison> compared = compare(*next);
+    if (compared.ok() && comparison != nullptr) *comparison = *compared;
+    status = compared.ok() ? judge(next->version(), *compared) : compared.status();
+  }
+  if (status.ok() && check != PoolCheck::kOnly) status = prepare(*next);
   const std::lock_guard lock(mutex_);
+  const bool is_taken = status.ok() && check != PoolCheck::kOnly;
   next_ = nullptr;
-  if (memory_ != nullptr) memory_->end_next(status.ok());
-  if (status.ok()) {
+  if (memory_ != nullptr) memory_->end_next(is_taken);
+  if (is_taken) {
     weights_.swap(next);
     losses_ = Losses();
   }
@@ -116,7 +99,7 @@ void PersonalModel::prepare_places(WeightTable& next, bool again) {
 
 // Each observation is predicted from those before it of its user, by what no trainer of either version has seen but for
 // features and lambda. Users count alike, whatever number of observations they have there.
-Status PersonalModel::compare(WeightTable& next) {
+Result<VersionComparison> PersonalModel::compare(WeightTable& next) {
   struct Compared {
     RunningLoss served{};
     RunningLoss next{};
@@ -127,7 +110,7 @@ Status PersonalModel::compare(WeightTable& next) {
   const WeightTable::Prior next_prior = next.prior();
   lock.unlock();
   std::map<uint64_t, Compared> by_user;
-  size_t count = 0;
+  VersionComparison comparison{.with = weights_->version().name};
   for (const PoolPlace& place : pool) {
     lock.lock();
     FOLIOT_RETURN_IF_ERROR(load(place.user, lock));
@@ -142,7 +125,7 @@ Status PersonalModel::compare(WeightTable& next) {
     const std::optional<double> served = weights_->error(*user, prior, observation);
     const std::optional<double> candidate = next.error(*user, next_prior, observation);
     if (!served || !candidate) continue;
-    ++count;
+    ++comparison.observations;
     by_user[place.user].served.record(*served * *served);
     by_user[place.user].next.record(*candidate * *candidate);
   }
@@ -151,22 +134,29 @@ Status PersonalModel::compare(WeightTable& next) {
     losses.served.record(of_user.served.mean());
     losses.next.record(of_user.next.mean());
   }
-  const PersonalVersion& version = next.version();
+  comparison.users = by_user.size();
+  comparison.loss = losses.next.mean();
+  comparison.loss_with = losses.served.mean();
+  return comparison;
+}
+
+Status PersonalModel::judge(const PersonalVersion& version, const VersionComparison& comparison) {
+  const uint64_t count = comparison.observations;
   const bool was_trained = version.was_trained || version.log_number > 0;
   if (count < kPoolMin && was_trained) {
     return Status::unavailable(
         fmt::format("version {} is kept aside: {} observations are withheld from trainers, of {} that are needed to "
                     "compare it with "
                     "version {}; load it again when there are more",
-                    version.name, count, kPoolMin, weights_->version().name));
+                    version.name, count, kPoolMin, comparison.with));
   }
-  const double before = losses.served.mean();
-  const double after = losses.next.mean();
+  const double before = comparison.loss_with;
+  const double after = comparison.loss;
   if (count < kPoolMin || after < before || (after == before && !was_trained)) return Status();
   return Status::invalid_argument(fmt::format(
       "version {} is not better on what is withheld from trainers and was not taken: its loss on {} observations of {} "
       "users is {:.4g}, that of version {} {:.4g}",
-      version.name, count, by_user.size(), after, weights_->version().name, before));
+      version.name, count, comparison.users, after, comparison.with, before));
 }
 
 }  // namespace foliot

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -23,8 +22,6 @@ namespace {
 // After a feature model that refused. A change of the catalog is followed at once.
 constexpr Duration kRetryAfter = Duration::seconds(1);
 constexpr const char* kStoreFolder = "users";  // beside the files of the log
-// The name of the version that is served: after a restart a newer one is compared with it, as while the server runs.
-constexpr const char* kServedFile = "served_version";
 // Of work, for a user: its weights and what a call costs in any case.
 constexpr uint64_t kUnitsOfUser = 1000;
 
@@ -52,18 +49,6 @@ PersonalList to_list(const TopK& given) {
 float to_value(double value) {
   constexpr double kMost = std::numeric_limits<float>::max();
   return static_cast<float>(std::isfinite(value) ? std::clamp(value, -kMost, kMost) : value);
-}
-
-// Its folder; nullopt: none was noted, or it is not there any more.
-std::optional<std::filesystem::path> last_served(const std::filesystem::path& observations,
-                                                 const std::filesystem::path& folder) {
-  std::ifstream in(observations / kServedFile);
-  std::string name;
-  std::error_code ignored;
-  const bool is_name = std::getline(in, name) && !name.empty() &&
-                       std::ranges::all_of(name, [](char letter) { return letter >= '0' && letter <= '9'; });
-  if (!is_name || !std::filesystem::is_directory(folder / name, ignored)) return std::nullopt;
-  return folder / name;
 }
 
 // As clients see it: a prediction for each pair.
@@ -124,7 +109,7 @@ Status PersonalModels::open(std::vector<PersonalSpec> specs, const std::filesyst
     served->spec = std::move(spec);
     const Status status = serve(*served);
     if (served->is_served && served->features == nullptr) {
-      const Status taken = load(*served, false);
+      const Status taken = load_by_itself(*served);
       if (!taken.ok()) options_.on_failure(fmt::format("personal model '{}': {}", name, taken.message()));
     }
     models_.emplace(name, std::move(served));
@@ -149,7 +134,8 @@ Status PersonalModels::open(std::vector<PersonalSpec> specs, const std::filesyst
     threads_.push_back(std::move(thread));
   }
   is_open_ = true;
-  return Status();
+  if (!options_.is_shared || models_.empty()) return Status();
+  return start_watching(chooser_, options_.choices_interval, &PersonalModels::follow_choice);
 }
 
 Status PersonalModels::serve(Served& served) {
@@ -185,7 +171,7 @@ Status PersonalModels::open_model(Served& served) {
     return Status();
   }
   FOLIOT_ASSIGN_OR_RETURN(const std::filesystem::path newest, newest_version(served.spec.folder));
-  const std::filesystem::path folder = last_served(served.observations, served.spec.folder).value_or(newest);
+  const std::filesystem::path folder = version_to_begin(served).value_or(newest);
   Result<PersonalVersion> version = open_version(folder);
   if (!version.ok() && folder != newest) {
     report(served, fmt::format("version {}, which was served last, cannot be opened, and {} is served: {}",
@@ -198,18 +184,6 @@ Status PersonalModels::open_model(Served& served) {
   FOLIOT_RETURN_IF_ERROR(open_model(served, std::move(storage), *std::move(version)));
   note_version(served);
   return Status();
-}
-
-// A note that is not on disk costs a comparison after a restart.
-void PersonalModels::note_version(const Served& served) const {
-  const std::filesystem::path file = served.observations / kServedFile;
-  const std::filesystem::path partial = served.observations / fmt::format("{}.new", kServedFile);
-  std::ofstream out(partial, std::ios::trunc);
-  out << served.model->version() << '\n';
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(partial, file, error);
-  if (!out || error) report(served, fmt::format("{}: cannot be written; free space on its disk", file.string()));
 }
 
 Status PersonalModels::open_model(Served& served, std::unique_ptr<DiskStorage> storage, PersonalVersion version) {
@@ -243,15 +217,6 @@ Result<std::shared_ptr<UserStore>> PersonalModels::open_store(const Served& serv
   }
   if (!store.ok()) return store.status();
   return std::shared_ptr<UserStore>(std::move(store).value());
-}
-
-Result<PersonalVersion> PersonalModels::open_version(const std::filesystem::path& folder) const {
-  Result<PersonalVersion> version = PersonalVersion::open(folder);
-  if (version.ok() && options_.is_shared) {
-    version->trained.reset();
-    version->log_number = 0;
-  }
-  return version;
 }
 
 std::vector<std::pair<std::string, size_t>> PersonalModels::replicas() const {
@@ -327,28 +292,6 @@ void PersonalModels::show(Served& served, const std::string& reason) {
   catalog_.put(std::move(entry));
 }
 
-Status PersonalModels::watch(Duration interval) {
-  if (models_.empty()) return Status();
-  FOLIOT_ASSIGN_OR_RETURN(
-      watcher_, Thread::start({.name = "foliot-versions", .nice = 10}, [this, interval] { run_watch(interval); }));
-  return Status();
-}
-
-void PersonalModels::run_watch(Duration interval) {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    stopped_.wait_for(lock, std::chrono::nanoseconds(interval.nanoseconds()), [this] { return stopping_; });
-    if (stopping_) return;
-    lock.unlock();
-    for (const auto& [name, served] : models_) {
-      if (!served->is_served || served->features != nullptr) continue;
-      const Status status = load(*served, false);
-      if (!status.ok()) options_.on_failure(fmt::format("personal model '{}': {}", name, status.message()));
-    }
-    lock.lock();
-  }
-}
-
 void PersonalModels::run_retries() {
   std::unique_lock lock(mutex_);
   for (bool is_done = false; !is_done && !stopping_;) {
@@ -367,75 +310,6 @@ void PersonalModels::run_retries() {
   }
 }
 
-Status PersonalModels::load(const std::string& name) {
-  Served* const served = find(name);
-  if (served == nullptr) return Status::not_found(fmt::format("unknown personal model '{}'", name));
-  return load(*served, true);
-}
-
-// `again`: also one that was not taken before.
-Status PersonalModels::load(Served& served, bool again) {
-  if (served.features != nullptr) {
-    if (served.is_served) return Status();
-    return Status::unavailable(
-        fmt::format("personal model '{}' is served once model '{}' is", served.spec.name, served.features->model()));
-  }
-  const std::lock_guard lock(load_mutex_);
-  if (served.model == nullptr && served.is_tried_again) {
-    const Status status = serve(served);
-    if (!status.ok()) return status;
-  }
-  if (served.model == nullptr) {
-    return Status::unavailable(fmt::format(
-        "personal model '{}' could not be served when the server started: correct it, and restart the server",
-        served.spec.name));
-  }
-  const Result<std::filesystem::path> folder = newest_version(served.spec.folder);
-  if (!folder.ok()) return again ? folder.status() : Status();
-  const std::string name = folder->filename().string();
-  if (name == served.model->version() || (!again && name == served.refused_version)) return Status();
-  // What one front end has compared is for all: else each could serve another version.
-  std::error_code ignored;
-  const bool is_compared = options_.is_shared && std::filesystem::exists(*folder / kMadeByServer, ignored);
-  const Status status =
-      take(served, *folder, is_compared ? PersonalModel::PoolCheck::kNone : PersonalModel::PoolCheck::kNotWorse);
-  if (status.ok()) note_version(served);
-  served.refused_version = status.ok() ? "" : name;
-  const Status shown = status.with_context(fmt::format("version {} is not taken", name));
-  show(served, shown.message());
-  return shown;
-}
-
-Status PersonalModels::take(Served& served, const std::filesystem::path& folder, PersonalModel::PoolCheck check) {
-  FOLIOT_ASSIGN_OR_RETURN(PersonalVersion version, open_version(folder));
-  const uint64_t items = version.items->items().size();
-  FOLIOT_RETURN_IF_ERROR(served.model->swap(std::move(version), check));
-  served.items = items;
-  return Status();
-}
-
-Status PersonalModels::publish(const std::string& name, const std::filesystem::path& folder) {
-  Served* const served = find(name);
-  FOLIOT_CHECK(served != nullptr && served->model != nullptr && options_.is_shared);
-  const std::filesystem::path published = served->spec.folder / folder.filename();
-  const std::lock_guard lock(load_mutex_);
-  std::error_code error;
-  if (std::filesystem::exists(published, error)) {
-    return Status::internal(fmt::format("{} has been made by another process meanwhile", published.string()));
-  }
-  FOLIOT_RETURN_IF_ERROR(take(*served, folder, PersonalModel::PoolCheck::kNotWorse));
-  std::ofstream(folder / kMadeByServer) << "\n";
-  std::filesystem::rename(folder, published, error);
-  if (error) {
-    return Status::internal(fmt::format("version {} is served here alone, since it cannot be moved to {}: {}",
-                                        folder.filename().string(), served->spec.folder.string(), error.message()));
-  }
-  note_version(*served);
-  served->refused_version.clear();
-  show(*served, "");
-  return Status();
-}
-
 void PersonalModels::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -447,6 +321,7 @@ void PersonalModels::stop() {
   if (follower_ != nullptr) follower_->stop();
   threads_.clear();
   watcher_.join();
+  chooser_.join();
   retrier_.join();
   const std::lock_guard lock(load_mutex_);
   for (const auto& [name, served] : models_) served->model.reset();

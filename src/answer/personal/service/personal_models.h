@@ -6,7 +6,9 @@
 // same model for the time of one user's weights.
 //
 // A version with a higher number is taken by load(), and with watch() as it appears. One that cannot be
-// taken leaves the one before in service, with the reason in the catalog.
+// taken leaves the one before in service, with the reason in the catalog. An operator takes any version, or the one
+// before again: then no other one of those that are there is taken until there is a newer one, also after a restart,
+// and by all front ends that share the users (version_note.h).
 //
 // Where another model computes the features (feature_source.h), a call first takes them from there. Such a model is
 // served once that model is; a new version of it is taken as soon as the features of all items that users observed
@@ -44,10 +46,12 @@
 #include "answer/personal/service/personal_file.h"
 #include "answer/personal/service/personal_model.h"
 #include "answer/personal/service/read_queue.h"
+#include "answer/personal/service/version_note.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
 #include "foundation/core/request.h"
+#include "foundation/core/version_list.h"
 #include "foundation/platform/thread.h"
 #include "foundation/store/disk_storage.h"
 #include "foundation/store/user_store.h"
@@ -81,6 +85,8 @@ class PersonalModels : public PersonalService {
     std::function<TimePoint()> now;
     // Models that could not be served when the server started, such as for a full disk, are tried so often again.
     Duration retry_interval = Duration::seconds(5);
+    // Between looks for versions that another front end was asked to take, where users are shared.
+    Duration choices_interval = Duration::seconds(1);
     // Of versions that cannot be taken, from any thread.
     std::function<void(const std::string&)> on_failure = [](const std::string&) {};
   };
@@ -122,8 +128,16 @@ class PersonalModels : public PersonalService {
   }
   // Those that are served, by name, and on how many front ends each of their users is to be.
   std::vector<std::pair<std::string, size_t>> replicas() const;
-  // Takes the newest version. Errors: kNotFound; why it is not taken.
+  // Takes the newest version, unless an operator took another one when it was there already. Errors: kNotFound; why it
+  // is not taken.
   Status load(const std::string& name);
+  // As an operator asks for it. Errors: also kInvalidArgument for a request that cannot be carried out; of one that is
+  // only compared, none if it is worse; kInternal: it is served, but this could not be written.
+  Status load(const std::string& name, const VersionRequest& request);
+  // Waits for the disk, not for a version that is being taken. Errors: kNotFound; kUnavailable: it is not served.
+  Result<VersionList> versions(const std::string& name) const;
+  // An operator took the version that is served, or is to be, when the newest was there already.
+  bool is_chosen(const std::string& name) const;
   // Takes the version in `folder` of a model that is shared, and moves it into the model's, where the others find it
   // and take it without a comparison of their own. Errors: why it is not taken, or cannot be moved.
   Status publish(const std::string& name, const std::filesystem::path& folder);
@@ -170,9 +184,11 @@ class PersonalModels : public PersonalService {
     std::string failure{};                      // that was reported last, as what follows guarded by load_mutex_
     bool is_tried_again = false;                // what it failed for may pass
     std::string refused_version{};              // that was not taken; guarded by load_mutex_
+    std::string before{};                       // version; guarded by versions_mutex_, as is `tried`
     std::atomic<uint64_t> items{0};             // of the version
     PersonalCounters counters{};
-    ReadCost cost{};  // guarded by mutex_
+    ReadCost cost{};                              // guarded by mutex_
+    std::map<std::string, VersionEntry> tried{};  // versions, by name, since the start
   };
   // A call that was admitted.
   struct Call;
@@ -187,13 +203,32 @@ class PersonalModels : public PersonalService {
   Status open_model(Served& served, std::unique_ptr<DiskStorage> storage, PersonalVersion version);
   // Of users that do not fit into memory; null: all are to be in memory.
   Result<std::shared_ptr<UserStore>> open_store(const Served& served) const;
+  // Of them, the version that is served first; nullopt: the newest.
+  std::optional<std::filesystem::path> version_to_begin(Served& served) const;
   void note_version(const Served& served) const;
   void report(const Served& served, const std::string& line) const;
   // Where features are computed: takes the version of the feature model that is served. False: later.
   bool follow(Served& served);
   Status take_features(Served& served, const FeatureModel& model);
   void show(Served& served, const std::string& reason);
-  Status load(Served& served, bool again);
+  // What watching threads do.
+  Status load_by_itself(Served& served);
+  Status follow_choice(Served& served);
+  // REQUIRES, of what follows: load_mutex_ is held.
+  Status serve_again(Served& served);
+  // `again`: also one that was not taken before.
+  Status load_newest(Served& served, bool again);
+  Status take_chosen(Served& served, const TakenVersion& choice, bool again);
+  Status take_and_show(Served& served, const std::filesystem::path& folder, PersonalModel::PoolCheck check);
+  Status choose(Served& served, const VersionRequest& request);
+  Status compare(Served& served, const std::filesystem::path& folder);
+  void set_before(Served& served, const std::string& before);
+  Result<std::filesystem::path> wanted_version(const Served& served, const VersionRequest& request) const;
+  // Of what is served.
+  Status write_choice(const Served& served, const std::string& newest) const;
+  std::filesystem::path choice_file(const Served& served) const;
+  // nullopt: there is none, or a newer version.
+  std::optional<TakenVersion> choice_of(const Served& served) const;
   // Errors: as swap().
   Status take(Served& served, const std::filesystem::path& folder, PersonalModel::PoolCheck check);
   CallPtr admit(const PersonalCall& call, uint32_t requests, PersonalDone& done);
@@ -214,7 +249,9 @@ class PersonalModels : public PersonalService {
   void fail(Call& call, CallError error);
   void count_answered();
   void run_reads();
-  void run_watch(Duration interval);
+  using Look = Status (PersonalModels::*)(Served& served);
+  Status start_watching(Thread& thread, Duration interval, Look look);
+  void run_watch(Duration interval, Look look);
   // Until none is left to be tried again.
   void run_retries();
 
@@ -227,6 +264,7 @@ class PersonalModels : public PersonalService {
   std::atomic<bool> draining_{false};
   std::atomic<uint64_t> in_flight_{0};
   std::mutex load_mutex_;
+  mutable std::mutex versions_mutex_;  // taken last
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
@@ -236,6 +274,7 @@ class PersonalModels : public PersonalService {
   bool stopping_ = false;
   std::vector<Thread> threads_;
   Thread watcher_;
+  Thread chooser_;  // where users are shared
   Thread retrier_;
 
   FeatureAsker asker_;

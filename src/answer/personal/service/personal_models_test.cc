@@ -183,6 +183,136 @@ TEST_F(PersonalModelsTest, AVersionThatWasKeptAsideIsNotServedAfterARestart) {
   }
 }
 
+// What operators ask for.
+class PersonalVersionsTest : public PersonalModelsTest {
+ protected:
+  PersonalVersionsTest() {
+    write_model();
+    EXPECT_TRUE(open().ok());
+  }
+  void write_trained(const std::string& name) {
+    write_version(name, 40);
+    std::ofstream(repository() / "movies" / name / "training.json")
+        << R"({"log_number": 1, "lambda": 1, "withholds": true})";
+  }
+  void restart() {
+    models_.reset();
+    failure_.clear();
+    ASSERT_TRUE(open().ok());
+    EXPECT_EQ(failure_, "");
+  }
+  std::string served() { return catalog_.find("movies")->version; }
+  VersionList list() { return models_->versions("movies").value(); }
+  std::string error(const VersionRequest& request) { return std::string(models_->load("movies", request).message()); }
+};
+
+TEST_F(PersonalVersionsTest, WhatAnOperatorTakesIsServedUntilThereIsANewerOne) {
+  write_version("2", 40);
+  ASSERT_TRUE(models_->load("movies").ok());
+  EXPECT_EQ(list().before, "1");
+  EXPECT_FALSE(list().is_chosen);
+  ASSERT_EQ(error({.version = "1"}), "");
+  EXPECT_EQ(served(), "1");
+  EXPECT_EQ(list().before, "2");
+  EXPECT_TRUE(list().is_chosen);
+  EXPECT_THAT(models_->load("movies").message(), HasSubstr("version 2 is not taken: an operator took version 1"));
+  restart();
+  EXPECT_EQ(served(), "1");
+  EXPECT_EQ(list().before, "2");
+  write_version("3", 40);
+  EXPECT_FALSE(list().is_chosen);
+  ASSERT_TRUE(models_->load("movies").ok());
+  EXPECT_EQ(served(), "3");
+  ASSERT_EQ(error({.version = "3"}), "") << "it is served already, and stays";
+  EXPECT_TRUE(list().is_chosen);
+  EXPECT_EQ(list().before, "1");
+}
+
+TEST_F(PersonalVersionsTest, ARollbackIsNotUndone) {
+  EXPECT_THAT(error({.roll_back = true}),
+              HasSubstr("there is no version to go back to: none was served before version 1"));
+  write_version("2", 40);
+  ASSERT_TRUE(models_->load("movies").ok());
+  restart();  // the version before is known afterwards
+  ASSERT_EQ(error({.roll_back = true}), "");
+  EXPECT_EQ(served(), "1");
+  EXPECT_EQ(list().versions.at(1).reason, "it was rolled back to version 1");
+  EXPECT_THAT(error({.roll_back = true}), HasSubstr("there is no version to go back to"));
+  restart();
+  EXPECT_EQ(served(), "1");
+  EXPECT_THAT(error({.roll_back = true}), HasSubstr("there is no version to go back to"));
+  ASSERT_TRUE(models_->watch(Duration::milliseconds(1)).ok());
+  write_version("new", 40);
+  std::filesystem::rename(repository() / "movies/new", repository() / "movies/3");
+  while (served() != "3") std::this_thread::yield();  // a newer one is taken
+}
+
+TEST_F(PersonalVersionsTest, AVersionIsComparedAloneOrTakenWithoutComparison) {
+  observe(call(), {{7, 20, 3, 1}});
+  write_trained("2");
+  EXPECT_THAT(error({.version = "2"}), HasSubstr("version 2 is not taken: version 2 is kept aside"));
+  EXPECT_EQ(error({.version = "2", .take = false}), "") << "it is compared";
+  VersionEntry second = list().versions.at(1);
+  EXPECT_EQ(second.name, "2");
+  EXPECT_THAT(second.reason, HasSubstr("is kept aside"));
+  ASSERT_TRUE(second.comparison.has_value());
+  EXPECT_EQ(second.comparison->with, "1");
+  EXPECT_EQ(second.comparison->observations, 0u);
+  EXPECT_EQ(served(), "1");
+  EXPECT_FALSE(list().is_chosen);
+  ASSERT_EQ(error({.version = "2", .compare = false}), "");
+  EXPECT_EQ(served(), "2");
+  EXPECT_EQ(list().versions.at(1).reason, "");
+  EXPECT_THAT(error({.version = "2", .take = false}), HasSubstr("version 2 is served"));
+}
+
+TEST_F(PersonalVersionsTest, WhatCannotBeAskedForIsNamed) {
+  write_version("2", 40);
+  EXPECT_THAT(error({.version = "9"}), HasSubstr("has no version '9'; it has: 1, 2"));
+  EXPECT_THAT(error({.version = ".."}), HasSubstr("has no version '..'"));
+  EXPECT_THAT(error({.version = "2", .roll_back = true}), HasSubstr("'roll_back' goes alone"));
+  EXPECT_THAT(error({.compare = false, .take = false}), HasSubstr("'take' and 'compare' are both false"));
+  EXPECT_THAT(error({.unknown = "rollback"}),
+              HasSubstr("'rollback' is unknown: a load of a personal model has 'version', 'compare', 'take' and"));
+  EXPECT_EQ(served(), "1");
+  EXPECT_EQ(models_->versions("books").status().code(), StatusCode::kNotFound);
+  std::filesystem::remove_all(repository() / "movies/2");
+  std::filesystem::create_directories(repository() / "movies/2");
+  EXPECT_THAT(error({.version = "2"}), HasSubstr("version 2 is not taken"));
+  EXPECT_NE(list().versions.at(1).reason, "");
+}
+
+// Each has a folder of its own for observations, and both the models'.
+TEST_F(PersonalVersionsTest, FrontEndsThatShareUsersFollowWhatOneWasAskedToTake) {
+  models_.reset();
+  write_version("2", 40);
+  Catalog catalogs[2];
+  std::unique_ptr<PersonalModels> both[2];
+  const auto start = [&](size_t i) {
+    both[i] = std::make_unique<PersonalModels>(
+        PersonalModels::Options{
+            .seed = i, .is_shared = true, .now = monotonic_now, .choices_interval = Duration::milliseconds(1)},
+        catalogs[i]);
+    ASSERT_TRUE(both[i]->open(scan_personal(repository()).value(), folder_.path / std::to_string(i)).ok());
+  };
+  const auto version = [&](size_t i) { return catalogs[i].find("movies")->version; };
+  const auto before = [&](size_t i) { return both[i]->versions("movies")->before; };
+  start(0);
+  start(1);
+  EXPECT_EQ(version(0) + version(1), "22");
+  ASSERT_TRUE(both[0]->load("movies", {.version = "1"}).ok());
+  while (version(1) != "1" || before(1) != "2") std::this_thread::yield();
+  ASSERT_TRUE(both[1]->load("movies", {.roll_back = true}).ok());
+  while (version(0) != "2" || !before(0).empty()) std::this_thread::yield();
+  both[0].reset();
+  ASSERT_TRUE(both[1]->load("movies", {.version = "1"}).ok());
+  start(0);
+  EXPECT_EQ(version(0), "1") << "it was away";
+  write_version("3", 40);
+  ASSERT_TRUE(both[0]->load("movies").ok());
+  EXPECT_EQ(version(0) + version(1), "31") << "each takes newer versions by its own load call";
+}
+
 TEST_F(PersonalModelsTest, ABrokenModelIsShownAsUnavailable) {
   write_model("lambda = 0\n");
   ASSERT_TRUE(open().ok());

@@ -1,0 +1,38 @@
+// VersionNote, TakenVersion: what is kept on disk of the versions of a personal model: a line for each member, in a
+// file that is replaced as a whole.
+//
+// Threading: any. Two that write one file at a time must name different `partial` ones.
+#ifndef FOLIOT_ANSWER_PERSONAL_SERVICE_VERSION_NOTE_H_
+#define FOLIOT_ANSWER_PERSONAL_SERVICE_VERSION_NOTE_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "foundation/base/status.h"
+
+namespace foliot {
+
+// Beside the log: after a restart a newer version is compared with the served one, as while the server runs.
+struct VersionNote {
+  std::string served{};
+  std::string before{};  // empty: none
+};
+
+// An operator took a version: of those up to the newest one of that time no other is taken by itself.
+struct TakenVersion {
+  std::string version{};
+  std::string newest{};
+  std::string before{};  // that a rollback takes; empty: none
+};
+
+// nullopt: there is none, or it names no version.
+std::optional<VersionNote> read_note(const std::filesystem::path& file);
+std::optional<TakenVersion> read_taken(const std::filesystem::path& file);
+// By way of the file `partial` in the same folder. Errors: kInternal naming `file`.
+Status write(const VersionNote& note, const std::filesystem::path& file, const std::filesystem::path& partial);
+Status write(const TakenVersion& choice, const std::filesystem::path& file, const std::filesystem::path& partial);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_ANSWER_PERSONAL_SERVICE_VERSION_NOTE_H_
