@@ -3,6 +3,8 @@
 #ifndef FOLIOT_EDGE_FRONTEND_TEST_SERVER_H_
 #define FOLIOT_EDGE_FRONTEND_TEST_SERVER_H_
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,6 +36,22 @@ class FakeRepository : public ModelRepository {
     });
   }
   void unload(const std::string&, std::function<void(Status)> done) override { done(Status::ok_status()); }
+  // Of "movies"; the other models are none that is personal.
+  void load_version(const std::string& name, const VersionRequest& request, std::function<void(Status)> done) override {
+    if (name != "movies") return ModelRepository::load_version(name, request, std::move(done));
+    done(Status::invalid_argument(fmt::format("version '{}', compare {}, take {}, roll_back {}, unknown '{}'",
+                                              request.version, request.compare, request.take, request.roll_back,
+                                              request.unknown)));
+  }
+  void list_versions(const std::string& name, std::function<void(Result<VersionList>)> done) override {
+    if (name != "movies") return ModelRepository::list_versions(name, std::move(done));
+    threads_.emplace_back([done = std::move(done)] {
+      VersionList list{.served = "2", .before = "1", .is_chosen = true};
+      list.versions = {{.name = "1"}, {.name = "2"}, {.name = "3", .reason = "worse"}, {.name = "4"}};
+      list.versions[2].comparison = {.with = "2", .observations = 90, .users = 40, .loss = 1.5, .loss_with = 1.25};
+      done(list);
+    });
+  }
 
  private:
   std::vector<std::thread> threads_;

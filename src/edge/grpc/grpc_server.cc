@@ -102,11 +102,17 @@ struct GrpcServer::State {
   void serve_shared_memory_methods();
   void serve_settings();
   void serve_health();
+  static ParameterValue value_of(const inference::ModelRepositoryParameter& parameter) {
+    if (parameter.has_bool_param()) return parameter.bool_param();
+    if (parameter.has_int64_param()) return parameter.int64_param();
+    if (parameter.has_string_param()) return std::string_view(parameter.string_param());
+    return {};
+  }
   // Of a load or an unload.
-  Status read_parameters(const auto& request) {
+  Status read_parameters(const auto& request, VersionRequest* version) {
     UnknownNamesOfRequest unknown;
     for (const auto& [name, parameter] : request.parameters()) {
-      FOLIOT_RETURN_IF_ERROR(read_repository_parameter(name, unknown));
+      FOLIOT_RETURN_IF_ERROR(read_repository_parameter(name, value_of(parameter), version, unknown));
     }
     parts.unknown_names.note(unknown);
     return Status();
@@ -279,15 +285,16 @@ void GrpcServer::State::serve_repository_methods() {
   serve_later<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
       FOLIOT_ACCEPT(protocol, RepositoryModelLoad),
       [this, finish_by_mail](auto& request, auto&, const auto& finish) {
-        const Status status = read_parameters(request);
+        VersionRequest version;
+        const Status status = read_parameters(request, &version);
         if (!status.ok()) return finish(to_grpc(status));
-        parts.repository.load(request.model_name(), finish_by_mail(finish));
+        parts.repository.load_version(request.model_name(), version, finish_by_mail(finish));
       },
       Scope::kAdmin);
   serve_later<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
       FOLIOT_ACCEPT(protocol, RepositoryModelUnload),
       [this, finish_by_mail](auto& request, auto&, const auto& finish) {
-        const Status status = read_parameters(request);
+        const Status status = read_parameters(request, nullptr);
         if (!status.ok()) return finish(to_grpc(status));
         parts.repository.unload(request.model_name(), finish_by_mail(finish));
       },

@@ -71,6 +71,14 @@ class GrpcServerTest : public ::testing::Test {
     return response;
   }
 
+  std::string error_of_load(const inference::RepositoryModelLoadRequest& request) {
+    grpc::ClientContext context;
+    inference::RepositoryModelLoadResponse response;
+    const grpc::Status status = stub_->RepositoryModelLoad(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  }
+
   TestServer server_{options()};
   FakeController& controller_ = server_.controller;
   std::shared_ptr<grpc::Channel> channel_ = grpc::CreateChannel(
@@ -112,6 +120,12 @@ TEST_F(GrpcServerTest, ListsLoadsAndUnloadsModels) {
   call<RepositoryModelLoadResponse>(&Stub::RepositoryModelLoad, load);
   load.set_model_name("absent");
   call<RepositoryModelLoadResponse>(&Stub::RepositoryModelLoad, load, grpc::StatusCode::NOT_FOUND);
+  load.set_model_name("movies");
+  (*load.mutable_parameters())["version"].set_int64_param(7);
+  (*load.mutable_parameters())["compare"].set_bool_param(false);
+  EXPECT_EQ(error_of_load(load), "version '7', compare false, take true, roll_back false, unknown ''");
+  (*load.mutable_parameters())["version"].set_bool_param(true);
+  EXPECT_THAT(error_of_load(load), HasSubstr("parameter 'version' must be the number of a version"));
   RepositoryModelUnloadRequest unload;
   unload.set_model_name("doubling");
   call<RepositoryModelUnloadResponse>(&Stub::RepositoryModelUnload, unload);

@@ -14,6 +14,7 @@
 #include "edge/http/http_inference.h"
 #include "edge/http/http_jobs.h"
 #include "edge/http/http_personal.h"
+#include "edge/http/http_repository.h"
 #include "edge/http/http_responses.h"
 #include "edge/http/http_tables.h"
 #include "edge/requests/expected_answer.h"
@@ -265,12 +266,6 @@ Result<nlohmann::json> wanted_settings(HttpExchange& exchange) {
   return wanted;
 }
 
-// A load or an unload under way. It is not undone when the client goes away.
-class HttpRepositoryChange : public HttpPending {
- public:
-  void on_client_gone() override {}
-};
-
 }  // namespace
 
 HttpApi::HttpApi(HttpApiPart part, const ProtocolParts& parts, std::shared_ptr<Mailbox> mailbox)
@@ -432,7 +427,7 @@ bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
   return true;
 }
 
-// /v2/repository/index, /v2/repository/models/M/load and .../unload
+// /v2/repository/index; of a model http_repository.h
 bool HttpApi::route_repository(HttpExchange& exchange, const Path& path) {
   if (path.size() < 3 || path[1] != "repository") return false;
   if (path.size() == 3 && path[2] == "index") {
@@ -440,9 +435,8 @@ bool HttpApi::route_repository(HttpExchange& exchange, const Path& path) {
     exchange.respond(index_response(exchange.body()));
     return true;
   }
-  if (path.size() != 5 || path[2] != "models" || (path[4] != "load" && path[4] != "unload")) return false;
-  if (method_is(exchange, "POST")) load_or_unload(exchange, path[3], path[4] == "load");
-  return true;
+  return path.size() == 5 && path[2] == "models" &&
+         serve_repository_model(exchange, path[3], path[4], parts_, mailbox_);
 }
 
 // /v2/applications/A/feedback
@@ -587,36 +581,6 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
     return exchange.respond(error_response(*error));
   }
   exchange.keep(std::move(inference));
-}
-
-// What the body of a load or an unload asks for beyond it.
-Status HttpApi::read_repository_parameters(std::string_view body) {
-  if (body.empty()) return Status();
-  FOLIOT_ASSIGN_OR_RETURN(const nlohmann::json asked, parse_bounded_json(body));
-  const nlohmann::json parameters =
-      asked.is_object() ? asked.value("parameters", nlohmann::json::object()) : nlohmann::json();
-  if (!parameters.is_object()) {
-    return Status::invalid_argument("the body must be a JSON object, its 'parameters' another, or the body be empty");
-  }
-  UnknownNamesOfRequest unknown;
-  for (const auto& parameter : parameters.items()) {
-    FOLIOT_RETURN_IF_ERROR(read_repository_parameter(parameter.key(), unknown));
-  }
-  parts_.unknown_names.note(unknown);
-  return Status();
-}
-
-void HttpApi::load_or_unload(HttpExchange& exchange, const std::string& model, bool load) {
-  if (const Status status = read_repository_parameters(exchange.body()); !status.ok()) {
-    return exchange.respond(error_response(status));
-  }
-  exchange.keep(std::make_unique<HttpRepositoryChange>());
-  // The exchange stays until it has its response; a mailbox outlives its server,
-  // but delivers nothing after it.
-  const auto done = [mailbox = mailbox_, &exchange](const Status& status) {
-    mailbox->post([status, &exchange] { exchange.respond(status.ok() ? HttpResponse{} : error_response(status)); });
-  };
-  load ? parts_.repository.load(model, done) : parts_.repository.unload(model, done);
 }
 
 HttpResponse HttpApi::index_response(std::string_view body) const {

@@ -57,8 +57,6 @@ class HttpApi : public HttpHandler {
   void infer(HttpExchange& exchange, const std::string& model, const std::string& version,
              const std::optional<TableCall>& table);
   HttpResponse take_feedback(HttpExchange& exchange, const std::string& application);
-  void load_or_unload(HttpExchange& exchange, const std::string& model, bool load);
-  Status read_repository_parameters(std::string_view body);
   HttpResponse log_settings_response(HttpExchange& exchange) const;
   HttpResponse trace_settings_response(HttpExchange& exchange) const;
   HttpResponse index_response(std::string_view body) const;

@@ -491,6 +491,38 @@ TEST_F(HttpApiTest, WhatIsNotUnderstoodIsRefusedOrNamed) {
   EXPECT_EQ(client.ask("POST", load, R"({"parameters":{"unload_dependents":false}})").status, 200u);
 }
 
+TEST_F(HttpApiTest, VersionsOfPersonalModelsAreListedAndLoaded) {
+  const std::string movies = "/v2/repository/models/movies/";
+  const nlohmann::json list = client_.ask("GET", movies + "versions").parsed();
+  EXPECT_EQ(list["served"], "2");
+  EXPECT_EQ(list["before"], "1");
+  EXPECT_EQ(list["chosen"], true);
+  const char* const states[] = {"before", "served", "kept_aside", "idle"};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(list["versions"][i]["state"], states[i]);
+  EXPECT_EQ(list["versions"][2]["reason"], "worse");
+  EXPECT_EQ(list["versions"][2]["comparison"],
+            nlohmann::json::parse(R"({"with":"2","observations":90,"users":40,"loss":1.5,"loss_with":1.25})"));
+  EXPECT_FALSE(list["versions"][3].contains("comparison"));
+  EXPECT_EQ(client_.ask("POST", movies + "versions").status, 405u);
+  EXPECT_EQ(client_.ask("GET", movies + "version").status, 404u);
+  const auto error = [&](const std::string& model, const std::string& parameters) {
+    const Reply reply = client_.ask("POST", "/v2/repository/models/" + model + "/load",
+                                    fmt::format(R"({{"parameters":{}}})", parameters));
+    EXPECT_EQ(reply.status, 400u) << reply.body;
+    return reply.parsed()["error"].get<std::string>();
+  };
+  EXPECT_EQ(error("movies", R"({"version":7,"compare":false})"),
+            "version '7', compare false, take true, roll_back false, unknown ''");
+  EXPECT_EQ(error("movies", R"({"version":"7","take":false})"),
+            "version '7', compare true, take false, roll_back false, unknown ''");
+  EXPECT_EQ(error("movies", R"({"roll_back":true,"colour":1})"),
+            "version '', compare true, take true, roll_back true, unknown 'colour'");
+  EXPECT_THAT(error("movies", R"({"version":[7]})"), HasSubstr("must be the number of a version"));
+  EXPECT_THAT(error("movies", R"({"take":"no"})"), HasSubstr("'take' must be true or false"));
+  EXPECT_THAT(error("doubling", R"({"version":1})"), HasSubstr("'doubling' is no personal model"));
+  EXPECT_EQ(client_.ask("GET", "/v2/repository/models/doubling/versions").status, 400u);
+}
+
 TEST_F(HttpApiTest, BadInputIsNamed) {
   const auto error_of = [&](const std::string& target, const std::string& body, unsigned status) {
     const Reply reply = client_.ask("POST", target, body);

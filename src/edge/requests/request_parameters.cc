@@ -212,13 +212,52 @@ Status shared_memory_not_supported() {
   return Status::unimplemented("shared memory is not supported; send the data with the request");
 }
 
-Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown) {
+namespace {
+
+// nullopt: it is none of a load's. Errors: kInvalidArgument for a value of the wrong type.
+std::optional<Status> read_version_parameter(std::string_view name, const ParameterValue& value,
+                                             VersionRequest& request) {
+  if (name == "version") {
+    const auto* const text = std::get_if<std::string_view>(&value);
+    const auto* const number = std::get_if<int64_t>(&value);
+    const auto* const large = std::get_if<uint64_t>(&value);
+    if (text != nullptr && !text->empty()) {
+      request.version = std::string(text->substr(0, kShownBytesMax));
+    } else if ((number != nullptr && *number >= 0) || large != nullptr) {
+      request.version = number != nullptr ? std::to_string(*number) : std::to_string(*large);
+    } else {
+      return Status::invalid_argument(
+          "parameter 'version' must be the number of a version, or its text, such as \"2\"");
+    }
+    return Status();
+  }
+  bool* const flag = name == "compare"     ? &request.compare
+                     : name == "take"      ? &request.take
+                     : name == "roll_back" ? &request.roll_back
+                                           : nullptr;
+  if (flag == nullptr) return std::nullopt;
+  const auto* const given = std::get_if<bool>(&value);
+  if (given == nullptr) {
+    return Status::invalid_argument(fmt::format("parameter '{}' must be true or false", name));
+  }
+  *flag = *given;
+  return Status();
+}
+
+}  // namespace
+
+Status read_repository_parameter(std::string_view name, const ParameterValue& value, VersionRequest* request,
+                                 UnknownNamesOfRequest& unknown) {
   if (name == "unload_dependents") return Status();  // no model depends on another
   if (name == "config" || name.starts_with("file:")) {
     return Status::unimplemented(
         fmt::format("parameter '{}' is not supported: a model and its configuration (model.toml) are loaded from the "
                     "repository",
                     name.substr(0, kShownBytesMax)));
+  }
+  if (request != nullptr) {
+    if (const std::optional<Status> read = read_version_parameter(name, value, *request)) return *read;
+    if (request->unknown.empty()) request->unknown = std::string(name.substr(0, kShownBytesMax));
   }
   unknown.add(NamePlace::kRepository, name);
   return Status();

@@ -29,6 +29,7 @@
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/request.h"
+#include "foundation/core/version_list.h"
 
 namespace foliot {
 
@@ -93,8 +94,9 @@ Status read_output_parameter(std::string_view output, std::string_view name, con
                              UnknownNamesOfRequest& unknown);
 // Of a tensor in shared memory, or of a region to be registered.
 Status shared_memory_not_supported();
-// Of a load or an unload of the repository API.
-Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown);
+// Of a load or an unload of the repository API. `request`: of a load; null: of an unload.
+Status read_repository_parameter(std::string_view name, const ParameterValue& value, VersionRequest* request,
+                                 UnknownNamesOfRequest& unknown);
 
 }  // namespace foliot
 

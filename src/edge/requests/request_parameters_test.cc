@@ -159,13 +159,41 @@ TEST(RequestParametersTest, TensorsInSharedMemoryAndClassificationAreRefused) {
   EXPECT_THAT(names_of(unknown), ElementsAre("input parameter colour", "output parameter taste"));
 }
 
+TEST(RequestParametersTest, ALoadMayNameAVersion) {
+  UnknownNamesOfRequest unknown;
+  VersionRequest request;
+  const auto read = [&](std::string_view name, const ParameterValue& value) {
+    return read_repository_parameter(name, value, &request, unknown);
+  };
+  EXPECT_TRUE(read("version", int64_t{12}).ok());
+  EXPECT_EQ(request.version, "12");
+  EXPECT_TRUE(read("version", std::string_view("3")).ok());
+  EXPECT_EQ(request.version, "3");
+  EXPECT_TRUE(read("compare", false).ok());
+  EXPECT_TRUE(read("take", false).ok());
+  EXPECT_TRUE(read("roll_back", true).ok());
+  EXPECT_FALSE(request.compare || request.take);
+  EXPECT_TRUE(request.roll_back);
+  EXPECT_THAT(read("version", int64_t{-1}).message(), HasSubstr("must be the number of a version"));
+  EXPECT_THAT(read("version", std::string_view()).message(), HasSubstr("must be the number of a version"));
+  EXPECT_THAT(read("roll_back", int64_t{1}).message(), HasSubstr("'roll_back' must be true or false"));
+  EXPECT_TRUE(unknown.names().empty());
+  EXPECT_TRUE(read("rollback", true).ok()) << "for what is loaded to say";
+  EXPECT_EQ(request.unknown, "rollback");
+  EXPECT_THAT(names_of(unknown), ElementsAre("repository parameter rollback"));
+}
+
 TEST(RequestParametersTest, AModelIsLoadedFromTheRepositoryOnly) {
   UnknownNamesOfRequest unknown;
-  EXPECT_TRUE(read_repository_parameter("unload_dependents", unknown).ok());
-  EXPECT_EQ(read_repository_parameter("config", unknown).code(), StatusCode::kUnimplemented);
-  EXPECT_EQ(read_repository_parameter("file:1/model.onnx", unknown).code(), StatusCode::kUnimplemented);
-  EXPECT_TRUE(read_repository_parameter("colour", unknown).ok());
-  EXPECT_THAT(names_of(unknown), ElementsAre("repository parameter colour"));
+  const auto read = [&unknown](std::string_view name) {
+    return read_repository_parameter(name, true, nullptr, unknown);
+  };
+  EXPECT_TRUE(read("unload_dependents").ok());
+  EXPECT_EQ(read("config").code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(read("file:1/model.onnx").code(), StatusCode::kUnimplemented);
+  EXPECT_TRUE(read("colour").ok());
+  EXPECT_TRUE(read("version").ok());
+  EXPECT_THAT(names_of(unknown), ElementsAre("repository parameter colour", "repository parameter version"));
 }
 
 TEST(RequestParametersTest, OneRequestHasNoMoreNamesThanItMay) {
