@@ -42,6 +42,7 @@
 #include "app/commands/trace_command.h"
 #include "app/commands/usage_error.h"
 #include "app/commands/variants_command.h"
+#include "app/commands/versions_command.h"
 #include "app/commands/worker_command.h"
 #include "app/silent_libraries.h"
 #include "app/startup_environment.h"
@@ -89,7 +90,8 @@ int main(int argc, char** argv) {
   add("Measure", {foliot::add_bench_command, foliot::add_bench_controller_command, foliot::add_compile_command,
                   foliot::add_profile_command});
   add("Look back", {foliot::add_explain_command, foliot::add_trace_command, foliot::add_replay_command});
-  add("Plan and learn", {foliot::add_plan_command, foliot::add_variants_command, foliot::add_retrain_command});
+  add("Plan and learn", {foliot::add_plan_command, foliot::add_variants_command, foliot::add_retrain_command,
+                         foliot::add_versions_command});
   add("Research", {foliot::add_simulate_command, foliot::add_experiment_command});
   add("Other", {foliot::add_completion_command});
   // Set last: a command inherits it otherwise.

@@ -12,7 +12,6 @@ namespace foliot {
 namespace {
 
 constexpr size_t kAnswerBytesMax = 64 << 20;
-constexpr Duration kAnswerTimeout = Duration::seconds(60);
 
 Result<std::string> key_header(const std::filesystem::path& key_file) {
   std::ifstream file(key_file);
@@ -38,7 +37,7 @@ Result<std::string> ask_server(const ServerPlace& place, ServerCall call) {
                                          .url = base + call.path,
                                          .headers = std::move(call.headers),
                                          .body = std::move(call.body),
-                                         .timeout = kAnswerTimeout,
+                                         .timeout = call.timeout,
                                          .answer_bytes_max = kAnswerBytesMax});
   if (!answer.ok()) {
     return Status::unavailable(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "foundation/base/status.h"
+#include "foundation/base/time.h"
 
 namespace foliot {
 
@@ -24,9 +25,10 @@ struct ServerCall {
   std::string path;
   std::string body{};
   std::vector<std::string> headers{"Content-Type: application/json"};
+  Duration timeout = Duration::seconds(60);
 };
 
-// The body of an answer of 2xx. Blocks for a minute at most. Errors: kNotFound for the file of the key; kUnavailable
+// The body of an answer of 2xx. Errors: kNotFound for the file of the key; kUnavailable
 // with what the server says, or why it cannot be reached.
 Result<std::string> ask_server(const ServerPlace& place, ServerCall call);
 
