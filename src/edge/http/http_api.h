@@ -1,5 +1,6 @@
 // HttpApi: the Open Inference Protocol v2 over HTTP: its paths and its JSON,
-// tables (http_tables.h), /v2/applications/NAME/feedback, personal models (http_personal.h) and jobs (http_jobs.h).
+// tables (http_tables.h), the repository (http_repository.h), /v2/applications/NAME/feedback, personal models
+// (http_personal.h) and jobs (http_jobs.h).
 // Scopes of keys (foundation/access/scope.h): health needs no key, the repository `admin`, feedback `feedback`,
 // observations `observe`, jobs `jobs`, all else `infer`.
 #ifndef FOLIOT_EDGE_HTTP_HTTP_API_H_
