@@ -16,8 +16,8 @@
 
 #include "app/commands/exit_code.h"
 #include "app/commands/flags.h"
-#include "app/commands/npy_file.h"
 #include "app/commands/server_call.h"
+#include "edge/jobs/npy_file.h"
 #include "foundation/base/random.h"
 #include "foundation/base/units.h"
 #include "foundation/platform/clock.h"

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "app/commands/npy_file.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/progress_bar.h"
+#include "edge/jobs/npy_file.h"
 #include "engine/compiler/compiler.h"
 #include "engine/compiler/program_runner.h"
 #include "engine/device/cpu/cpu_device.h"

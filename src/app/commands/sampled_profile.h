@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/npy_file.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/stage_runner.h"
+#include "edge/jobs/npy_file.h"
 #include "foundation/base/random.h"
 #include "foundation/base/status.h"
 #include "foundation/core/pipeline_info.h"

@@ -1,12 +1,12 @@
 // NpzFile: arrays by their names in NumPy's .npz format, as savez() and savez_compressed() write it.
-#ifndef FOLIOT_APP_COMMANDS_NPZ_FILE_H_
-#define FOLIOT_APP_COMMANDS_NPZ_FILE_H_
+#ifndef FOLIOT_EDGE_JOBS_NPZ_FILE_H_
+#define FOLIOT_EDGE_JOBS_NPZ_FILE_H_
 
 #include <filesystem>
 #include <map>
 #include <string>
 
-#include "app/commands/npy_file.h"
+#include "edge/jobs/npy_file.h"
 #include "foundation/base/status.h"
 
 namespace foliot {
@@ -17,4 +17,4 @@ Result<std::map<std::string, NpyArray>> read_npz(const std::filesystem::path& pa
 
 }  // namespace foliot
 
-#endif  // FOLIOT_APP_COMMANDS_NPZ_FILE_H_
+#endif  // FOLIOT_EDGE_JOBS_NPZ_FILE_H_

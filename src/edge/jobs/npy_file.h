@@ -1,6 +1,6 @@
 // NpyFile: one array in NumPy's .npy format.
-#ifndef FOLIOT_APP_COMMANDS_NPY_FILE_H_
-#define FOLIOT_APP_COMMANDS_NPY_FILE_H_
+#ifndef FOLIOT_EDGE_JOBS_NPY_FILE_H_
+#define FOLIOT_EDGE_JOBS_NPY_FILE_H_
 
 #include <cstddef>
 #include <filesystem>
@@ -31,4 +31,4 @@ Status write_npy(const std::filesystem::path& path, const NpyArray& array);
 
 }  // namespace foliot
 
-#endif  // FOLIOT_APP_COMMANDS_NPY_FILE_H_
+#endif  // FOLIOT_EDGE_JOBS_NPY_FILE_H_

@@ -1,4 +1,4 @@
-#include "app/commands/npy_file.h"
+#include "edge/jobs/npy_file.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "app/commands/npz_file.h"
+#include "edge/jobs/npz_file.h"
 
 #include <fmt/format.h>
 #include <zip.h>
