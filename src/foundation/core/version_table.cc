@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <span>
@@ -16,8 +17,9 @@ namespace foliot {
 namespace {
 
 constexpr uint64_t kSlots = 100;
-// Has no factor in common with kSlots, so that each 100 requests in a row fill every slot once; near the golden
-// section of it, so that those of one version are far apart.
+// Has no factor in common with kSlots, so that each 100 requests fill every slot once; near the golden section of it,
+// so that those of one version are far apart. Each 100 begin at another slot, or a client that asks for the same rows
+// over and over would have some of them always answered by one version.
 constexpr uint64_t kStride = 61;
 
 }  // namespace
@@ -78,8 +80,14 @@ Result<uint64_t> VersionTable::find(std::string_view name, std::string_view vers
 
 std::optional<uint64_t> VersionTable::pick(std::string_view key) const {
   if (rules.split.empty()) return std::nullopt;
-  uint64_t slot = key.empty() ? split_count->fetch_add(1, std::memory_order_relaxed) % kSlots * kStride % kSlots
-                              : hash64(std::as_bytes(std::span(key))) % kSlots;
+  uint64_t slot = 0;
+  if (key.empty()) {
+    const uint64_t request = split_count->fetch_add(1, std::memory_order_relaxed);
+    const std::array hundred{request / kSlots};
+    slot = (request % kSlots * kStride + hash64(std::as_bytes(std::span(hundred)))) % kSlots;
+  } else {
+    slot = hash64(std::as_bytes(std::span(key))) % kSlots;
+  }
   for (const VersionRules::Share& share : rules.split) {
     if (slot < share.percent) return share.version;
     slot -= share.percent;

@@ -75,7 +75,7 @@ struct VersionTable {
   // By a number or a label. Errors: kNotFound naming what there is. `name`: the model's, for errors.
   Result<uint64_t> find(std::string_view name, std::string_view version) const;
   // For a request that names no version; nullopt: there is no split. One key always gets the same version. Requests
-  // without a key are spread evenly: of each 100 in a row a version gets exactly its share.
+  // without a key are spread evenly: of each hundred a version gets exactly its share.
   std::optional<uint64_t> pick(std::string_view key) const;
 };
 

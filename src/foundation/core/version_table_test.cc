@@ -43,9 +43,8 @@ TEST(VersionTable, FindsNumbersAndLabelsAndNamesWhatThereIs) {
   EXPECT_EQ(table.find("m", "4").status().code(), StatusCode::kNotFound);
 }
 
-TEST(VersionTable, OfEach100RequestsInARowAVersionGetsItsShare) {
+TEST(VersionTable, OfEachHundredRequestsAVersionGetsItsShare) {
   const VersionTable table{.versions = {1, 3}, .rules = {.split = {{3, 5}, {1, 95}}}};
-  for (int request = 0; request < 37; ++request) table.pick("");
   for (int round = 0; round < 3; ++round) {
     std::map<uint64_t, int> counts;
     for (int request = 0; request < 100; ++request) ++counts[*table.pick("")];
@@ -56,11 +55,23 @@ TEST(VersionTable, OfEach100RequestsInARowAVersionGetsItsShare) {
 
 TEST(VersionTable, RequestsOfOneVersionAreFarApart) {
   const VersionTable table{.versions = {1, 3}, .rules = {.split = {{3, 5}, {1, 95}}}};
-  int before = -100;
-  for (int request = 0; request < 200; ++request) {
-    if (*table.pick("") != 3) continue;
-    EXPECT_GE(request - before, 10);
-    before = request;
+  for (int hundred = 0; hundred < 5; ++hundred) {
+    int before = -100;
+    for (int request = 0; request < 100; ++request) {
+      if (*table.pick("") != 3) continue;
+      EXPECT_GE(request - before, 10);
+      before = request;
+    }
+  }
+}
+
+// A client that asks for the same 20 or 100 rows over and over.
+TEST(VersionTable, NoRowOfALoopIsAlwaysOfOneVersion) {
+  for (const int rows : {20, 100}) {
+    const VersionTable table{.versions = {1, 3}, .rules = {.split = {{3, 5}, {1, 95}}}};
+    std::map<int, int> canaries;
+    for (int request = 0; request < 200 * rows; ++request) canaries[request % rows] += *table.pick("") == 3 ? 1 : 0;
+    for (int row = 0; row < rows; ++row) EXPECT_NEAR(canaries[row], 10, 14) << "row " << row << " of " << rows;
   }
 }
 
