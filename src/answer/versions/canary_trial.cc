@@ -17,10 +17,14 @@ std::string shown(const RateComparison::Count& count) {
 void CanaryTrial::add(bool is_canary, const VersionOutcome& outcome) {
   using End = VersionOutcome::End;
   if (outcome.end == End::kOther) return;
+  if (outcome.end != End::kServed && !failed_.add(outcome.client)) return;
   tests_[0].add(is_canary, outcome.end == End::kFailed ? 1 : 0);
   tests_[1].add(is_canary, outcome.end == End::kMissed ? 1 : 0);
   if (outcome.end != End::kServed) return;
-  if (slow_.is_known()) tests_[2].add(is_canary, slow_.is_slow(outcome.latency) ? 1 : 0);
+  if (slow_.is_known()) {
+    const bool slow = slow_.is_slow(outcome.latency);
+    if (!slow || slowed_.add(outcome.client)) tests_[2].add(is_canary, slow ? 1 : 0);
+  }
   if (!is_canary) slow_.add(outcome.latency);
 }
 

@@ -2,7 +2,8 @@
 // by errors, by deadlines that were missed, by slow answers and, where clients say it, by loss. Each is a
 // RateComparison.
 //
-// Equal versions end a trial with a probability of at most kErrorProbability, however long it lasts.
+// Equal versions end a trial with a probability of at most kErrorProbability, however long it lasts. A client with a
+// key always asks the same version, so what it does wrong, or has slow, counts once.
 //
 // Threading: one owner.
 #ifndef FOLIOT_ANSWER_VERSIONS_CANARY_TRIAL_H_
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "answer/versions/rate_comparison.h"
 #include "answer/versions/slow_threshold.h"
@@ -30,6 +32,7 @@ struct VersionOutcome {
   };
   End end = End::kOther;
   Duration latency{};
+  uint64_t client = 0;  // whose key always gets the same version; 0: there is no key
 };
 
 class CanaryTrial {
@@ -53,8 +56,21 @@ class CanaryTrial {
   const std::array<RateComparison, kNames.size()>& tests() const { return tests_; }
 
  private:
+  // The failures of one test that are of clients with a key.
+  class Clients {
+   public:
+    // False: this client's is there already, or there is no room.
+    bool add(uint64_t client) { return client == 0 || (seen_.size() < kClientsMax && seen_.insert(client).second); }
+
+   private:
+    static constexpr size_t kClientsMax = 4096;
+    std::unordered_set<uint64_t> seen_;
+  };
+
   std::array<RateComparison, kNames.size()> tests_;
   SlowThreshold slow_;
+  Clients failed_;
+  Clients slowed_;
 };
 
 }  // namespace foliot

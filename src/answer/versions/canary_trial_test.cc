@@ -100,6 +100,16 @@ TEST(CanaryTrialTest, AVerdictNamesBothVersions) {
   EXPECT_THAT(trial.verdict(), testing::StartsWith("errors: 20 of 20 (100.00 %), and 0 of 20 (0.00 %) of the stable"));
 }
 
+// Whose key falls on the canary.
+TEST(CanaryTrialTest, WhatOneClientHasOfFailuresCountsOnce) {
+  CanaryTrial trial(0.05);
+  for (int i = 0; i < 300; ++i) trial.add(i % 20 == 0, {.end = End::kServed});
+  for (int i = 0; i < 50; ++i) trial.add(true, {.end = i % 2 == 0 ? End::kFailed : End::kMissed, .client = 7});
+  EXPECT_EQ(trial.verdict(), "");
+  for (uint64_t client = 8; client < 14; ++client) trial.add(true, {.end = End::kFailed, .client = client});
+  EXPECT_THAT(trial.verdict(), testing::StartsWith("errors: "));
+}
+
 TEST(CanaryTrialTest, WhatSaysNothingOfAVersionDoesNotCount) {
   CanaryTrial trial(0.05);
   for (int i = 0; i < 1000; ++i) trial.add(true, {.end = End::kOther});

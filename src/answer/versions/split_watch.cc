@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 #include <variant>
 
 #include "answer/inference/prediction.h"
 #include "answer/inference/prediction_answer.h"
 #include "answer/versions/agreement.h"
+#include "foundation/base/hash.h"
 
 namespace foliot {
 namespace {
@@ -39,6 +41,10 @@ VersionOutcome::End end_of(const CallError& error) {
   return missed ? End::kMissed : End::kOther;
 }
 
+uint64_t client_of(std::string_view key) {
+  return key.empty() ? 0 : std::max<uint64_t>(1, hash64(std::as_bytes(std::span(key))));
+}
+
 }  // namespace
 
 // What is known of a call and its copy. Both end on the thread of one mailbox.
@@ -52,13 +58,19 @@ struct SplitWatch::Pair {
 class SplitWatch::Call final : public AnswerSink {
  public:
   Call(SplitWatch& watch, std::string_view called, uint64_t number, const Query& query, const Caller& from)
-      : name(called), version(number), arrival(query.arrival), caller(from), watch_(watch) {}
+      : name(called),
+        version(number),
+        arrival(query.arrival),
+        client(client_of(query.split_key)),
+        caller(from),
+        watch_(watch) {}
 
   void on_answer(CallId call, std::unique_ptr<Answer> answer) override { watch_.end(*this, call, std::move(answer)); }
 
   const std::string name;
   const uint64_t version;
   const TimePoint arrival;
+  const uint64_t client;
   const Caller caller;
   std::shared_ptr<Pair> pair{};
 
@@ -122,7 +134,7 @@ Inference::Started SplitWatch::start(std::string_view name, uint64_t version, ui
   }
   Inference::Started started = below_.start(query, {caller.tenant, caller.mailbox, call});
   if (const auto* const error = std::get_if<CallError>(&started)) {
-    const VersionOutcome outcome{.end = end_of(*error)};
+    const VersionOutcome outcome{.end = end_of(*error), .client = call.client};
     judge(call.name, version, [&](CanaryTrial& trial, bool is_canary) { trial.add(is_canary, outcome); });
     const std::lock_guard lock(mutex_);
     calls_.erase(&call);
@@ -171,7 +183,7 @@ void SplitWatch::end(Call& call, CallId id, std::unique_ptr<Answer> answer) {
     const std::lock_guard lock(mutex_);
     ended = std::move(calls_.extract(&call).mapped());
   }
-  VersionOutcome outcome{.end = VersionOutcome::End::kServed, .latency = now_() - call.arrival};
+  VersionOutcome outcome{.end = VersionOutcome::End::kServed, .latency = now_() - call.arrival, .client = call.client};
   if (!answer->served()) outcome.end = end_of(answer->error());
   judge(call.name, call.version, [&](CanaryTrial& trial, bool is_canary) { trial.add(is_canary, outcome); });
   if (call.pair != nullptr && answer->served()) {
@@ -213,6 +225,13 @@ void SplitWatch::compare(const Pair& pair) {
 
 void SplitWatch::add_loss(std::string_view name, uint64_t version, double loss) {
   judge(std::string(name), version, [&](CanaryTrial& trial, bool is_canary) { trial.add_loss(is_canary, loss); });
+}
+
+void SplitWatch::forget_gone() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(shadows_, [this](const auto& each) { return !names_.knows(each.first.first); });
+  std::erase_if(rollbacks_, [this](const auto& each) { return !names_.knows(each.first.first); });
+  std::erase_if(trials_, [this](const auto& each) { return !names_.knows(each.first); });
 }
 
 std::map<std::pair<std::string, uint64_t>, SplitWatch::Shadow> SplitWatch::shadows() const {

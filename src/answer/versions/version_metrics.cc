@@ -30,6 +30,7 @@ void add(prometheus::MetricFamily& family, const std::pair<std::string, uint64_t
 }  // namespace
 
 std::string VersionMetrics::text() const {
+  watch_.forget_gone();
   auto copies = family("foliot_shadow_calls_total", "Copies of calls for a shadow, by their end", MetricType::Counter);
   auto seconds = family("foliot_shadow_seconds_total", "Latencies of these copies together", MetricType::Counter);
   for (const auto& [version, shadow] : watch_.shadows()) {

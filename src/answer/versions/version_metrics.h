@@ -13,12 +13,12 @@ namespace foliot {
 
 class VersionMetrics : public MetricsSource {
  public:
-  // The watch outlives it.
-  explicit VersionMetrics(const SplitWatch& watch) : watch_(watch) {}
+  // The watch outlives it, and forgets what is gone when this is asked.
+  explicit VersionMetrics(SplitWatch& watch) : watch_(watch) {}
   std::string text() const override;
 
  private:
-  const SplitWatch& watch_;
+  SplitWatch& watch_;
 };
 
 }  // namespace foliot
