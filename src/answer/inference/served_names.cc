@@ -69,10 +69,17 @@ Result<ServedNames::ChosenVersion> ServedNames::choose_version(std::string_view 
   }
   const std::optional<uint64_t> picked = found->versions->pick(split_key);
   if (!picked) return ChosenVersion();
-  // Of a version that is not ready the highest that is takes the requests.
-  Catalog::EntryPtr entry = catalog_.find(versioned_name(name, std::to_string(*picked)));
-  if (entry == nullptr || entry->state != ModelState::kReady) return ChosenVersion();
-  return ChosenVersion{std::move(entry), found->versions};
+  const auto ready = [&](uint64_t number) {
+    Catalog::EntryPtr entry = catalog_.find(versioned_name(name, std::to_string(number)));
+    return entry != nullptr && entry->state == ModelState::kReady ? entry : nullptr;
+  };
+  if (Catalog::EntryPtr entry = ready(*picked)) return ChosenVersion{std::move(entry), found->versions};
+  // Of a version that is not ready one that has a share, too, takes the requests; else the highest that is.
+  for (const VersionRules::Share& share : found->versions->rules.split) {
+    if (share.percent == 0) continue;
+    if (Catalog::EntryPtr entry = ready(share.version)) return ChosenVersion{std::move(entry), found->versions};
+  }
+  return ChosenVersion();
 }
 
 Result<std::vector<std::shared_ptr<const ModelInfo>>> ServedNames::find_all(std::string_view name) const {

@@ -30,6 +30,9 @@ void ServedVersions::on_change(const std::string& name, const Catalog::EntryPtr&
       if (model == models_.end()) model = models_.try_emplace(std::string(client)).first;
       model->second.versions.insert(*number);
       if (entry->state == ModelState::kReady && !model->second.is_one) model->second.is_lone = false;
+      // It was loaded again.
+      const auto out = model->second.taken_out.find(*number);
+      if (out != model->second.taken_out.end() && entry->reason.empty()) set_reason(model->first, *number, out->second);
     } else if (model != models_.end() && model->second.versions.erase(*number) > 0 && model->second.versions.empty()) {
       model->second.has_rules = false;
     }

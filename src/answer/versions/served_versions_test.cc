@@ -89,9 +89,11 @@ TEST_F(ServedVersionsTest, TheCountOfASplitGoesOnWhenRulesChange) {
   ready("1");
   ready("3");
   versions_.set_rules("m", {.split = {{3, 5}, {1, 95}}});
-  EXPECT_EQ(answers(), "m/3");  // the first of each 100
-  versions_.set_rules("m", {.split = {{3, 6}, {1, 94}}});
-  EXPECT_EQ(answers(), "m/1");
+  int canaries = 0;
+  for (int i = 0; i < 40; ++i) canaries += answers() == "m/3" ? 1 : 0;
+  versions_.set_rules("m", {.labels = {{"canary", 3}}, .split = {{3, 5}, {1, 95}}});
+  for (int i = 40; i < 100; ++i) canaries += answers() == "m/3" ? 1 : 0;
+  EXPECT_EQ(canaries, 5);
 }
 
 TEST_F(ServedVersionsTest, OneVersionAloneAndSeveralTakeTheNameFromEachOther) {
@@ -119,6 +121,8 @@ TEST_F(ServedVersionsTest, WhatIsTakenOutOfTheSplitStaysOutUntilTheRulesChange) 
   EXPECT_EQ(answers("canary"), "m/3");
   EXPECT_THAT(catalog_.find("m")->reason, HasSubstr("version 3: taken out of the split: it fails"));
   EXPECT_EQ(catalog_.find("m/3")->reason, "taken out of the split: it fails");
+  ready("3");
+  EXPECT_EQ(catalog_.find("m/3")->reason, "taken out of the split: it fails") << "it was loaded again";
   versions_.set_rules("m", rules);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(answers(), "m/1");
   versions_.set_rules("m", {.labels = {{"canary", 3}}, .split = {{1, 90}, {3, 10}}});
@@ -126,6 +130,16 @@ TEST_F(ServedVersionsTest, WhatIsTakenOutOfTheSplitStaysOutUntilTheRulesChange) 
   for (int i = 0; i < 100; ++i) canaries += answers() == "m/3" ? 1 : 0;
   EXPECT_EQ(canaries, 10);
   EXPECT_EQ(catalog_.find("m/3")->reason, "");
+}
+
+TEST_F(ServedVersionsTest, WhatIsTakenOutGetsNothingOfAVersionThatIsNotReady) {
+  for (const char* version : {"1", "2", "3"}) ready(version);
+  versions_.set_rules("m", {.split = {{1, 50}, {2, 45}, {3, 5}}});
+  versions_.take_out("m", 3, "it fails");
+  set("1", ModelState::kUnavailable);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(answers(), "m/2");
+  set("2", ModelState::kUnavailable);
+  EXPECT_EQ(answers(), "m/3") << "there is no other";
 }
 
 TEST_F(ServedVersionsTest, AnotherRoleKeepsItsName) {
