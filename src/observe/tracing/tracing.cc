@@ -43,6 +43,13 @@ Status post(const std::string& url, std::string body) {
 
 Result<std::unique_ptr<Tracing>> Tracing::start(const TracingOptions& options) {
   if (const auto parts = parse_url(options.url); !parts.ok()) return parts.status().with_context("--otlp");
+  if (!(options.share >= 0 && options.share <= 1)) {
+    return Status::invalid_argument(fmt::format("--otlp-share is {}: it must be from 0 to 1", options.share));
+  }
+  if (options.url.find_first_of("?#") != std::string::npos) {
+    return Status::invalid_argument(
+        fmt::format("--otlp: {} has a query; give the collector's address, and a path if it has one", options.url));
+  }
   const size_t path = options.url.find('/', options.url.find("://") + 3);
   const bool has_path = path != std::string::npos && path + 1 < options.url.size();
   std::string url = options.url;
