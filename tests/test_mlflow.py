@@ -66,6 +66,9 @@ def folders_of_mlflow(tmp_path_factory):
     (repository / "labels/requirements.txt").write_text("scikit-learn==0.1\nno-such-package==7\nnumpy\n")
     skops.io.dump(line, folder("probabilities") / "model.skops")
     describe(repository / "probabilities", "sklearn", {"pickled_model": "model.skops"}, tensor, predict_fn="predict_proba")
+    named = json.dumps([{"type": "tensor", "name": "rows", "tensor-spec": {"dtype": "float64", "shape": [-1, len(COLUMNS)]}}])
+    skops.io.dump(line, folder("named") / "model.skops")
+    describe(repository / "named", "sklearn", {"pickled_model": "model.skops"}, named)
     (folder("version", trusted=True) / "3").mkdir()
     joblib.dump(forest, repository / "version/3/model.pkl")
     describe(repository / "version/3", "sklearn", {"pickled_model": "model.pkl"}, None)
@@ -86,10 +89,15 @@ def folders_of_mlflow(tmp_path_factory):
     describe(folder("outside"), "sklearn", {"pickled_model": "../labels/model.skops"}, double)
     describe(folder("arrays"), "sklearn", {"pickled_model": "model.skops"}, columns({"a": "array"}))
     skops.io.dump(line, repository / "arrays/model.skops")
+    describe(folder("hidden"), "sklearn", {"pickled_model": "model.skops"}, double, predict_fn="__class__")
+    describe(folder("list"), "sklearn", ["model.skops"], double)
+    describe(folder("twice"), "sklearn", {"pickled_model": "model.skops"}, json.dumps([{"type": "double", "name": "a"}] * 2))
+    skops.io.dump(line, repository / "twice/model.skops")
+    (folder("long") / "MLmodel").write_text("flavors: {}\n" + "# x\n" * 300_000)
     expected = {
         "labels": line.predict(rows).astype(object), "probabilities": line.predict_proba(rows),
         "version": forest.predict(rows), "boosted": scores.predict(rows), "trees": trees.predict(rows),
-        "ml": line.predict(rows).astype(object),
+        "ml": line.predict(rows).astype(object), "named": line.predict(rows).astype(object),
     }
     with serving(repository, tmp_path_factory.mktemp("log") / "server.log") as server:
         client = http_client.InferenceServerClient(server.http)
@@ -108,7 +116,7 @@ def tensors_of(client, model, rows):
     return tensors
 
 
-@pytest.mark.parametrize("name", ["labels", "probabilities", "version", "boosted", "trees", "ml"])
+@pytest.mark.parametrize("name", ["labels", "probabilities", "version", "boosted", "trees", "ml", "named"])
 def test_answers_are_those_of_the_library(served, name):
     server, rows, expected, reasons = served
     assert reasons[name] == ""
@@ -144,6 +152,10 @@ def test_requirements_that_are_not_met_are_listed(served):
     ("damaged", "MLmodel is no YAML"),
     ("outside", "pickled_model is '../labels/model.skops': it must name a file in the folder"),
     ("arrays", "column 'a' of the signature has the type 'array'"),
+    ("hidden", "predict_fn is '__class__': it must be the name of a method"),
+    ("list", "flavour 'sklearn' must be a table"),
+    ("twice", "the signature has several columns 'a'"),
+    ("long", "MLmodel has 1,200,012 bytes: it may have 1,048,576"),
 ])
 def test_what_cannot_be_served_says_why(served, name, words):
     assert words in served[3][name]

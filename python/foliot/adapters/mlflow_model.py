@@ -18,6 +18,7 @@ FILE = "MLmodel"
 WHAT = "MLmodel"
 # As MLServer's runtime for MLflow names an output that has no name.
 OUTPUT = "output-1"
+BYTES_MAX = 1 << 20
 REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*(?:==\s*([^\s;,]+))?")
 READERS = {}  # by flavour, filled below: each makes what answers a table or array; None: it has registered the model
 
@@ -41,11 +42,17 @@ def read():
     """The content of MLmodel. Raises ModelError."""
     yaml = common.require("yaml", WHAT)
     try:
-        content = yaml.safe_load(pathlib.Path(FILE).read_text(encoding="utf-8"))
+        file = pathlib.Path(FILE)
+        if file.stat().st_size > BYTES_MAX:
+            raise ModelError(f"{FILE} has {file.stat().st_size:,} bytes: it may have {BYTES_MAX:,}")
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ModelError(f"{FILE} is no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict) or not isinstance(content.get("flavors"), dict):
         raise ModelError(f"{FILE} has no table 'flavors': it says how the model is read, and MLflow always writes it")
+    for name, options in content["flavors"].items():
+        if not isinstance(options, (dict, type(None))):
+            raise ModelError(f"{FILE}: flavour '{name}' must be a table")
     return content
 
 
@@ -72,10 +79,13 @@ def differing_packages(requirements):
 def register_flavour(content):
     flavours = content["flavors"]
     function = flavours.get("python_function") or {}
+    method = function.get("predict_fn", "predict")
+    if not isinstance(method, str) or method.startswith("_"):
+        raise ModelError(f"{FILE}: predict_fn is {method!r}: it must be the name of a method, such as 'predict'")
     known = [name for name in READERS if name in flavours]
     if known:
         flavour = known[0]
-        run = READERS[flavour](flavours[flavour] or {}, function.get("predict_fn", "predict"))
+        run = READERS[flavour](flavours[flavour] or {}, method)
     elif "loader_module" in function:
         flavour, run = "python_function", python_function()
     else:
@@ -86,7 +96,10 @@ def register_flavour(content):
     inputs, table = mlflow_signature.inputs_of(content, features_of(run), common.Names.input)
 
     def predict(batch):
-        return outputs_of(run(table(batch)))
+        made = table(batch)
+        if known and isinstance(made, dict) and len(made) == 1:  # a library takes the array that has a name
+            (made,) = made.values()
+        return outputs_of(run(made))
 
     common.register(predict, inputs, None, f"the flavour {flavour} of {FILE}")
 

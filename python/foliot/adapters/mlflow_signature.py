@@ -22,6 +22,9 @@ def inputs_of(content, features, name):
         return tensors_of(fields, name)
     if any("name" not in field for field in fields):
         return unnamed_of(fields, name)
+    names = [field["name"] for field in fields]
+    if len(set(names)) < len(names):
+        raise ModelError(f"MLmodel: the signature has several columns '{max(names, key=names.count)}'")
     return columns_of(fields)
 
 
