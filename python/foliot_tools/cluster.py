@@ -7,7 +7,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from foliot_tools.server import foliot_binary, free_ports
+from foliot_tools.server import foliot_binary, free_ports, metrics_of
 from foliot_tools.waiting import eventually
 
 
@@ -78,6 +78,9 @@ class Frontend(Part):
     @property
     def grpc(self):
         return f"127.0.0.1:{self.grpc_port}"
+
+    def metrics(self):
+        return metrics_of(self.metrics_port)
 
     def ready(self):
         try:

@@ -35,6 +35,14 @@ def free_ports(count):
     return list(ports)
 
 
+def metrics_of(port):
+    """The Prometheus page as {'name{label="value"}': number}."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+        lines = response.read().decode().splitlines()
+    samples = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+    return {name: float(value) for name, value in samples}
+
+
 class ServerFailed(Exception):
     """The server ended instead of becoming ready; the message is what it said."""
 
@@ -183,8 +191,4 @@ class Server:
             return status, None
 
     def metrics(self):
-        """The Prometheus page as {'name{label="value"}': number}."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as response:
-            lines = response.read().decode().splitlines()
-        samples = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
-        return {name: float(value) for name, value in samples}
+        return metrics_of(self.metrics_port)
