@@ -192,7 +192,7 @@ def test_what_is_not_sampled_or_malformed_has_no_spans(traced):
     collector.await_trace(last, ["infer dense"])
     traces = {span.trace_id.hex() for _, span in collector.spans.values()}
     assert TRACE[:-1] + "4" not in traces
-    assert all(trace.startswith(TRACE[:-1]) for trace in traces), "nothing is traced that nobody asked for"
+    assert all(trace.startswith(TRACE[:-1]) for trace in traces), "only what was asked for is traced"
 
 
 def test_spans_of_one_call_come_from_three_processes(small_models, tmp_path):

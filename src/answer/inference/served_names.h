@@ -36,14 +36,14 @@ class ServedNames {
     Catalog::EntryPtr entry{};                          // null: the name alone decides
     std::shared_ptr<const VersionTable> split_among{};  // null: the call names its version
   };
-  // What a call gets which names this: of a model with several versions, one of them. `split_key`:
+  // Returns what a call gets which names this: of a model with several versions, one of them. `split_key`:
   // VersionTable::pick(). Errors: kNotFound.
   Result<ChosenVersion> choose_version(std::string_view name, std::string_view version,
                                        std::string_view split_key) const;
   // Its versions; null: it has none, or is not known.
   std::shared_ptr<const VersionTable> versions_of(std::string_view name) const;
 
-  // Whether clients see it, ready or not.
+  // Returns whether clients see it, ready or not.
   bool knows(std::string_view name) const { return catalog_.find(name) != nullptr; }
   // Every call from now on is to be refused (kDraining).
   void drain() { draining_.store(true, std::memory_order_relaxed); }

@@ -118,7 +118,7 @@ class CallStatistics {
   // third: while a model is updated, calls of both are under way.
   std::shared_ptr<ModelCounters> of(const ModelInfo& model);
   std::vector<std::string> names() const;
-  // Those of the model's versions begin anew when they are asked for.
+  // The statistics of the model's versions begin anew when they are asked for.
   void forget(const std::string& model);
   // Of all models, by name, and of each the version that came last first.
   std::vector<ModelStatistics> snapshot() const;

@@ -60,7 +60,7 @@ class SplitWatch {
   void add_loss(std::string_view name, uint64_t version, double loss);
   void set_on_worse(OnWorse on_worse) { on_worse_ = std::move(on_worse); }
 
-  // Of models that are not served any more.
+  // Forgets what it has of models that are not served any more.
   void forget_gone();
   // By name and version of the shadow.
   std::map<std::pair<std::string, uint64_t>, Shadow> shadows() const;

@@ -76,7 +76,7 @@ PersonalSpec read_personal(const std::filesystem::path& folder);
 // be read.
 Result<std::vector<PersonalSpec>> scan_personal(const std::filesystem::path& repository);
 
-// Of a version's name; nullopt: it is none.
+// Returns the number in a version's name; nullopt: it is no such name.
 std::optional<uint64_t> version_number(std::string_view name);
 // Folders with a number for a name, by number. Errors: kInternal if they cannot be listed.
 Result<std::vector<std::filesystem::path>> version_folders(const std::filesystem::path& folder);

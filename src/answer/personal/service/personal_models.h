@@ -131,8 +131,9 @@ class PersonalModels : public PersonalService {
   // Takes the newest version, unless an operator took another one when it was there already. Errors: kNotFound; why it
   // is not taken.
   Status load(const std::string& name);
-  // As an operator asks for it. Errors: also kInvalidArgument for a request that cannot be carried out; of one that is
-  // only compared, none if it is worse; kInternal: it is served, but this could not be written.
+  // Takes or compares a version, as an operator asks for it. Errors: also kInvalidArgument for a request that cannot be
+  // carried out; of one that is only compared, none if it is worse; kInternal: it is served, but this could not be
+  // written.
   Status load(const std::string& name, const VersionRequest& request);
   // Waits for the disk, not for a version that is being taken. Errors: kNotFound; kUnavailable: it is not served.
   Result<VersionList> versions(const std::string& name) const;
@@ -203,7 +204,7 @@ class PersonalModels : public PersonalService {
   Status open_model(Served& served, std::unique_ptr<DiskStorage> storage, PersonalVersion version);
   // Of users that do not fit into memory; null: all are to be in memory.
   Result<std::shared_ptr<UserStore>> open_store(const Served& served) const;
-  // Of them, the version that is served first; nullopt: the newest.
+  // Returns which of the versions is served first; nullopt: the newest.
   std::optional<std::filesystem::path> version_to_begin(Served& served) const;
   void note_version(const Served& served) const;
   void report(const Served& served, const std::string& line) const;
@@ -211,7 +212,7 @@ class PersonalModels : public PersonalService {
   bool follow(Served& served);
   Status take_features(Served& served, const FeatureModel& model);
   void show(Served& served, const std::string& reason);
-  // What watching threads do.
+  // These are what watching threads do.
   Status load_by_itself(Served& served);
   Status follow_choice(Served& served);
   // REQUIRES, of what follows: load_mutex_ is held.
@@ -224,7 +225,7 @@ class PersonalModels : public PersonalService {
   Status compare(Served& served, const std::filesystem::path& folder);
   void set_before(Served& served, const std::string& before);
   Result<std::filesystem::path> wanted_version(const Served& served, const VersionRequest& request) const;
-  // Of what is served.
+  // These are for the model that is served.
   Status write_choice(const Served& served, const std::string& newest) const;
   std::filesystem::path choice_file(const Served& served) const;
   // nullopt: there is none, or a newer version.
