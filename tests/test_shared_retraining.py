@@ -94,10 +94,11 @@ def test_another_front_end_goes_on_when_the_one_that_retrains_is_killed(homes):
     eventually(lambda: homes.printed.read_text().count("began") == 2)
     homes.released.touch()
     homes.await_logged(three, "version 2 is better on what is withheld from trainers, and is served")
-    homes.await_logged(two, "version 2 of another front end is served")
+    # Another retraining may be due at once, so that the others serve version 3 next.
+    eventually(lambda: re.search(r"version [23] of another front end is served", two.output()), 60, homes.outputs)
     one.start()
     homes.await_named(3)
-    eventually(lambda: all(version(frontend) == {"2"} for frontend in homes.frontends), 60, homes.outputs)
+    eventually(lambda: set.union(*map(version, homes.frontends)) in ({"2"}, {"3"}), 60, homes.outputs)
     # It begins at once, with what the first one had, while more come.
     observations, seen = map(int, re.search(r"(\d+) observations of (\d+) users", homes.printed.read_text()).groups())
     assert SEEN * USERS <= observations <= 2 * SEEN * USERS and seen == USERS

@@ -86,6 +86,15 @@ bool Cluster::lacks_required_model() const {
   return false;
 }
 
+uint32_t Cluster::required_pages(const DeviceModel& device) const {
+  uint32_t pages = 0;
+  for (auto id = required_.next(0); id; id = required_.next(*id + 1)) {
+    const ModelId model(*id);
+    if (device.held(model) != Residency::kAbsent && !may_evict(model)) pages += this->pages(device.id(), model);
+  }
+  return pages;
+}
+
 // ---- Devices and models ----
 
 DeviceModel& Cluster::add_device(KindId kind, uint32_t page_count) {

@@ -118,6 +118,10 @@ struct Cluster {
     const uint32_t loaded = copies[model_id.value()];
     return least == 0 || loaded > least || (loaded > 1 && lacks_required_model());
   }
+  // Pages of the device that copies which targets require hold: no LOAD can take them.
+  uint32_t required_pages(const DeviceModel& device) const;
+  // Whether some target requires a copy.
+  bool requires_copies() const { return required_.next(0).has_value(); }
   // True where an INFER could be sent now: the model is loaded or is loading.
   bool placed(DeviceId device_id, ModelId model_id) const {
     return device(device_id).residency(model_id) != Residency::kAbsent;

@@ -138,7 +138,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   for (const Action& action : unfinished) refuse_rows(action, Refusal::kWorkerLost, TimePoint(), now);
   for (const ModelId model : held) continue_removal(model);
   ability_.on_lost(id, now);
-  next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
+  look_for_stranded_after(now);
   runs_.on_device_lost(id, now);
 }
 
@@ -241,6 +241,7 @@ void Controller::set_target(ModelId model, const ModelTarget& target, TimePoint 
     withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
   }
   cluster_.set_target(model, target);
+  if (target.copies_least > 0) look_for_stranded_after(now);
   if (tasks_ != nullptr) tasks_->on_model_changed(model);
   for (Observer* observer : observers_) observer->on_target(model, target, now);
   for (const DeviceModel& device : cluster_.devices) {
@@ -339,10 +340,14 @@ void Controller::admit(const Request& asked, TimePoint now) {
   }
   if (!ability_.has_able_device(request.model) || !ability_.could_serve(request.model, now))
     return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
+  if (ability_.crowded_out(request.model)) {
+    return refuse_new(request, Refusal::kUnloaded, TimePoint(), now, ability_.crowded_detail(request.model));
+  }
   if (const auto earliest = fair_share_.turn_away(request, now)) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
   entry.cold_start = cluster_.copies[request.model.value()] == 0;
+  if (entry.cold_start && cluster_.requires_copies()) look_for_stranded_after(now);
   if (request.optional && !request.best_effort()) put_off(entry, now);
   if (!request.best_effort()) reserve_output(entry, now);
   if (!requests_.make_room(entry)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
@@ -860,6 +865,9 @@ void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earlie
   requests_.dequeue(requests_.at(id));
   const Request request = requests_.take(id).request;
   Completion refusal = refusal_of(request, reason, earliest_completion, now);
+  if (reason == Refusal::kUnloaded && cluster_.is_offered(request.model) && ability_.crowded_out(request.model)) {
+    refusal.detail = ability_.crowded_detail(request.model);
+  }
   if (tasks_ != nullptr) {
     tasks_->on_taken(request);
     if (reason == Refusal::kUnmeetable && request.task != ServedTaskId()) {
@@ -889,16 +897,25 @@ void Controller::withdraw_all(const std::function<bool(const Request&)>& which, 
   }
 }
 
+void Controller::look_for_stranded_after(TimePoint now) {
+  next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
+}
+
+// What targets crowd out may become so at any LOAD, so it is looked for again while requests wait.
 void Controller::refuse_stranded(TimePoint now) {
   next_stranded_ = TimePoint::infinite_future();
   std::vector<bool> stranded(cluster_.models.size());
+  std::vector<bool> crowded(cluster_.models.size());
   for (uint32_t id = 0; id < stranded.size(); ++id) {
     if (!cluster_.has_model(ModelId(id))) continue;
     const TimePoint until = ability_.lost_since(ModelId(id)) + options_.lost_devices_wait;
     stranded[id] = now >= until;
     if (!stranded[id]) next_stranded_ = std::min(next_stranded_, until);
+    crowded[id] = ability_.crowded_out(ModelId(id));
   }
   withdraw_all([&](const Request& request) { return stranded[request.model.value()]; }, Refusal::kWorkerLost, now);
+  withdraw_all([&](const Request& request) { return crowded[request.model.value()]; }, Refusal::kUnloaded, now);
+  if (cluster_.requires_copies() && queued() > 0) look_for_stranded_after(now);
 }
 
 void Controller::observe_pages(DeviceId id) {

@@ -240,8 +240,10 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void observe_pages(DeviceId device);
   // What was measured of it, or whether it counts, has changed.
   void timing_changed(DeviceId device, TimePoint now);
-  // Refuses what has waited for lost devices for too long, and notes when to look again.
+  // Refuses what has waited for lost devices for too long, and what targets leave no room for; notes when to look
+  // again.
   void refuse_stranded(TimePoint now);
+  void look_for_stranded_after(TimePoint now);
 
   ControllerOptions options_;
   ActionSink& actions_;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "foundation/base/check.h"
+
 namespace foliot {
 
 bool ServingAbility::could_serve(ModelId model, TimePoint now) const {
@@ -52,6 +54,38 @@ std::string ServingAbility::unable_detail(ModelId id) const {
   for (const std::string& kind : kinds) has += (has.empty() ? "" : ", ") + kind;
   return "model '" + model.name + "' is not served: it runs on devices of kind " + model.kinds() +
          ", and the cluster has " + has;
+}
+
+bool ServingAbility::could_hold(const DeviceModel& device, ModelId model) const {
+  return device.state() != DeviceState::kLost && cluster_.may_place(device.id(), model) &&
+         device.pages_total() >= cluster_.pages(device.id(), model);
+}
+
+bool ServingAbility::crowded_out(ModelId model) const {
+  if (!cluster_.requires_copies() || cluster_.held[model.value()] > 0) return false;
+  bool could = false;
+  for (const DeviceModel& device : cluster_.devices) {
+    if (!could_hold(device, model)) continue;
+    could = true;
+    const uint32_t pages = cluster_.pages(device.id(), model);
+    if (device.free_pages() >= pages || device.pages_total() - cluster_.required_pages(device) >= pages) return false;
+  }
+  return could;
+}
+
+std::string ServingAbility::crowded_detail(ModelId model) const {
+  const DeviceModel* roomiest = nullptr;
+  const auto room = [this](const DeviceModel& device) {
+    return device.pages_total() - cluster_.required_pages(device);
+  };
+  for (const DeviceModel& device : cluster_.devices) {
+    if (could_hold(device, model) && (roomiest == nullptr || room(device) > room(*roomiest))) roomiest = &device;
+  }
+  FOLIOT_CHECK(roomiest != nullptr);
+  return "model '" + cluster_.model(model).name + "' is not loaded: it needs " +
+         std::to_string(cluster_.pages(roomiest->id(), model)) + " pages of a device, and of " +
+         std::to_string(roomiest->pages_total()) + " at most " + std::to_string(room(*roomiest)) +
+         " are not taken by copies that targets require (copies_least)";
 }
 
 void ServingAbility::on_lost(DeviceId device, TimePoint now) {

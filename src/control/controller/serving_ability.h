@@ -32,11 +32,17 @@ class ServingAbility {
   bool has_able_device(ModelId model) const;
   // For people: why no device can run it, and what could.
   std::string unable_detail(ModelId model) const;
+  // Whether no device holds it, and none that could run it has room for it beside the copies that targets require.
+  bool crowded_out(ModelId model) const;
+  // For people: how much room it needs and how much there is. REQUIRES: crowded_out(model).
+  std::string crowded_detail(ModelId model) const;
   // When the last device that can run the model was lost; infinite if one is not.
   TimePoint lost_since(ModelId model) const;
 
  private:
   bool could_serve(const DeviceModel& device, ModelId model, TimePoint now) const;
+  // Not lost, and large enough for it.
+  bool could_hold(const DeviceModel& device, ModelId model) const;
 
   const Cluster& cluster_;
   std::vector<TimePoint> lost_at_;  // by DeviceId, of those that are lost

@@ -13,7 +13,7 @@
 // What cannot be met, for want of devices, pages or time, is not met, and is tried again when something has changed;
 // other models are served meanwhile, in the pages that no target requires. Of copies that together want more pages than
 // there are, each model's first one goes before second ones: these may be evicted for it. Where targets leave no device
-// that a model may run on, its requests are refused.
+// that a model may run on, or no room for it, its requests are refused.
 #ifndef FOLIOT_CONTROL_CONTROLLER_TARGETS_H_
 #define FOLIOT_CONTROL_CONTROLLER_TARGETS_H_
 
