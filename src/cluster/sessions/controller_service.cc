@@ -555,20 +555,20 @@ void ControllerService::change(Defined<Kind>& defined, std::string_view what, Ti
 // ---- Targets ----
 
 void ControllerService::scale(Autoscaler autoscaler, Targets targets) {
-  const std::lock_guard lock(targets_mutex_);
+  const MutexLock lock(targets_mutex_);
   wanted_targets_.scale(autoscaler, std::move(targets));
   targets_wait_ = true;
 }
 
 void ControllerService::set_targets(std::shared_ptr<const NamedTargets> targets) {
-  const std::lock_guard lock(targets_mutex_);
+  const MutexLock lock(targets_mutex_);
   wanted_targets_.set_named(std::move(targets));
   targets_wait_ = true;
 }
 
 void ControllerService::apply_targets(TimePoint now) {
   if (!targets_wait_) return;
-  const std::lock_guard lock(targets_mutex_);
+  const MutexLock lock(targets_mutex_);
   targets_wait_ = false;
   wanted_targets_.apply(controller_, now);
 }
@@ -609,7 +609,7 @@ void ControllerService::change_models(const ModelRegistry::Decisions& decisions,
   for (const auto& [worker, release] : decisions.releases) workers_.at(worker)->send(release);
   for (const ModelId model : decisions.removed) {
     {
-      const std::lock_guard lock(targets_mutex_);
+      const MutexLock lock(targets_mutex_);
       wanted_targets_.forget(model);
     }
     controller_.end_runs(model, now);

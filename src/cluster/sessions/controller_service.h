@@ -20,7 +20,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +35,7 @@
 #include "control/controller/targets.h"
 #include "control/controller/wanted_targets.h"
 #include "foundation/base/histogram.h"
+#include "foundation/base/mutex.h"
 #include "foundation/core/call_label.h"
 #include "foundation/core/observer.h"
 #include "foundation/core/ports.h"
@@ -208,8 +208,9 @@ class ControllerService : public LinkHandler,
   std::vector<CallLabelSink*> labels_;
   std::function<void(Duration)> turn_watch_;  // empty: none
   std::atomic<bool> targets_wait_{false};     // so that turns take no lock for nothing
-  std::mutex targets_mutex_;
-  WantedTargets wanted_targets_{[this](const std::string& line) { log_(Severity::kWarning, line); }};  // guarded by it
+  Mutex targets_mutex_;
+  WantedTargets wanted_targets_ GUARDED_BY(targets_mutex_){
+      [this](const std::string& line) { log_(Severity::kWarning, line); }};
   std::atomic<bool> drain_asked_{false};
   std::atomic<bool> hand_over_asked_{false};
   std::atomic<bool> drained_{false};

@@ -127,7 +127,7 @@ Result<std::unique_ptr<Session>> HomeLinks::on_open(Connection& connection, Time
 void HomeLinks::handle_events(TimePoint now) {
   std::vector<Event> events;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     events.swap(events_);
   }
   for (const Event& event : events) event(now);
@@ -144,7 +144,7 @@ TimePoint HomeLinks::on_turn_end(TimePoint now) {
 
 void HomeLinks::post(Event event) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     events_.push_back(std::move(event));
   }
   loop_->wake();

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "cluster/transport/connection.h"
 #include "cluster/transport/link_handler.h"
 #include "cluster/transport/message.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/logging/logger.h"
 
@@ -64,8 +64,8 @@ class HomeLinks : public ShardPeers {
   std::map<uint64_t, HomeSession*> channels_;        // of the front ends that ask this one
   uint64_t last_channel_ = 0;
   TimePoint next_look_;
-  std::mutex mutex_;
-  std::vector<Event> events_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<Event> events_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -167,7 +167,7 @@ Status ContainerProcess::why_not_loaded(const Packet& packet) {
 void ContainerProcess::kill() { end("it was no longer wanted").ok(); }
 
 Status ContainerProcess::end(std::string reason) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (reason_.empty() && ended_.empty()) {
     reason_ = std::move(reason);
     ::syscall(SYS_pidfd_send_signal, handle_.number(), SIGKILL, nullptr, 0);
@@ -181,13 +181,13 @@ Status ContainerProcess::end_of_connection() {
   pollfd ending{handle_.number(), POLLIN, 0};
   if (::poll(&ending, 1, kEndingMilliseconds) != 1) return end("it closed its connection");
   gone_.store(true, std::memory_order_release);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Status::unavailable(reason_.empty() ? "the container's process has ended"
                                              : "the container's process was killed: " + reason_);
 }
 
 std::string ContainerProcess::ending() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!reason_.empty()) return "it was killed: " + reason_;
   return ended_.empty() ? "its connection is closed" : ended_;
 }
@@ -350,7 +350,7 @@ bool ContainerProcess::listen(Duration timeout) {
   lines_.finish(now);
   has_ended_ = true;
   gone_.store(true, std::memory_order_release);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = child_.ending();
   return false;
 }

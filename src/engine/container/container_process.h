@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +31,7 @@
 #include "engine/container/container_options.h"
 #include "engine/container/output_lines.h"
 #include "engine/container/temporary_folder.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/action.h"
@@ -146,9 +146,9 @@ class ContainerProcess {
   std::vector<char> received_;
   std::atomic<bool> gone_{false};
   std::atomic<bool> late_{false};
-  mutable std::mutex mutex_;
-  std::string reason_;  // GUARDED_BY mutex_: why it was killed
-  std::string ended_;   // GUARDED_BY mutex_: how it ended
+  mutable Mutex mutex_;
+  std::string reason_ GUARDED_BY(mutex_);  // why it was killed
+  std::string ended_ GUARDED_BY(mutex_);   // how it ended
 
   // Of the supervising thread.
   OutputLines lines_;

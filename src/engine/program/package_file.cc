@@ -37,14 +37,14 @@ bool PackageFile::is_as_when_whole() const {
 }
 
 bool PackageFile::is_unchanged() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return damage_.ok() && is_as_when_whole();
 }
 
 Status PackageFile::check() {
   Status found;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!damage_.ok() || is_as_when_whole()) return damage_;
     struct stat before {};
     found =
@@ -58,7 +58,7 @@ Status PackageFile::fail(const std::string& why) {
   std::map<std::string, std::function<void()>> watches;
   Status damage;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (damage_.ok()) {
       damage_ = Status::internal(fmt::format("{} was damaged while in use: {}", range_.path, why));
       watches.swap(watches_);
@@ -71,7 +71,7 @@ Status PackageFile::fail(const std::string& why) {
 
 void PackageFile::watch(const std::string& user, std::function<void()> on_damage) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (damage_.ok()) {
       watches_[user] = std::move(on_damage);
       return;

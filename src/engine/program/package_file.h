@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "engine/program/file.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 
 namespace foliot {
@@ -52,14 +52,14 @@ class PackageFile {
   void watch(const std::string& user, std::function<void()> on_damage);
 
  private:
-  bool is_as_when_whole() const;
+  bool is_as_when_whole() const REQUIRES(mutex_);
 
   const File file_;
   const WeightsRange range_;
-  std::mutex mutex_;  // guards what follows
-  struct stat whole_;
-  Status damage_;  // ok: there is none
-  std::map<std::string, std::function<void()>> watches_;
+  Mutex mutex_;
+  struct stat whole_ GUARDED_BY(mutex_);
+  Status damage_ GUARDED_BY(mutex_);  // ok: there is none
+  std::map<std::string, std::function<void()>> watches_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -1,10 +1,10 @@
 #include "foundation/core/catalog.h"
 
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "foundation/base/check.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -33,7 +33,7 @@ void Catalog::put(CatalogEntry entry) {
   const auto next = std::make_shared<const CatalogEntry>(std::move(entry));
   EntryPtr last;  // goes after the lock is released
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     count(*next, 1);
     EntryPtr& place = entries_[next->name];
     if (place != nullptr) count(*place, -1);
@@ -49,7 +49,7 @@ void Catalog::put_all(std::vector<CatalogEntry> entries) {
 void Catalog::remove(std::string_view name) {
   EntryPtr removed;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = entries_.find(name);
     if (found == entries_.end()) return;
     count(*found->second, -1);
@@ -61,7 +61,7 @@ void Catalog::remove(std::string_view name) {
 
 Catalog::Watch Catalog::watch(OnChange on_change) {
   auto added = std::make_shared<const OnChange>(std::move(on_change));
-  const std::lock_guard lock(watch_mutex_);
+  const MutexLock lock(watch_mutex_);
   std::erase_if(watches_, [](const auto& watch) { return watch.expired(); });
   watches_.push_back(added);
   return added;
@@ -70,7 +70,7 @@ Catalog::Watch Catalog::watch(OnChange on_change) {
 void Catalog::notify(const std::string& name, const EntryPtr& entry) const {
   std::vector<std::weak_ptr<const OnChange>> watches;
   {
-    const std::lock_guard lock(watch_mutex_);
+    const MutexLock lock(watch_mutex_);
     watches = watches_;
   }
   for (const auto& watch : watches) {
@@ -86,26 +86,26 @@ void Catalog::count(const CatalogEntry& entry, int by) {
 }
 
 Catalog::EntryPtr Catalog::find(std::string_view name) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = entries_.find(name);
   return found == entries_.end() ? nullptr : found->second;
 }
 
 bool Catalog::empty() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return entries_.empty();
 }
 
 Catalog::Entries Catalog::snapshot() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return entries_;
 }
 
 void Catalog::ask_for(std::string_view name) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = entries_.find(name);
   if (found == entries_.end()) return;
-  const std::lock_guard asked_lock(asked_mutex_);
+  const MutexLock asked_lock(asked_mutex_);
   ask_for(*found->second);
 }
 
@@ -120,23 +120,23 @@ void Catalog::ask_for(const CatalogEntry& entry) const {
 }
 
 std::vector<std::string> Catalog::take_asked() {
-  const std::lock_guard lock(asked_mutex_);
+  const MutexLock lock(asked_mutex_);
   asked_names_.clear();
   return std::exchange(asked_, {});
 }
 
 bool Catalog::ready() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return ready_;
 }
 
 void Catalog::set_ready(bool ready) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ready_ = ready;
 }
 
 bool Catalog::can_serve(bool strict) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (!ready_) return false;
   return strict ? served_ == wanted_ : served_ > 0 || wanted_ == 0;
 }

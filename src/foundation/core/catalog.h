@@ -9,13 +9,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/core/model_info.h"
 #include "foundation/core/version_list.h"
@@ -100,24 +99,23 @@ class Catalog {
   uint64_t unavailable_revision() const { return unavailable_revision_.load(); }
 
  private:
-  void count(const CatalogEntry& entry, int by);
+  void count(const CatalogEntry& entry, int by) REQUIRES(mutex_);
   void notify(const std::string& name, const EntryPtr& entry) const;
-  // REQUIRES: mutex_ and asked_mutex_ are held.
-  void ask_for(const CatalogEntry& entry) const;
+  void ask_for(const CatalogEntry& entry) const REQUIRES_SHARED(mutex_) REQUIRES(asked_mutex_);
 
-  mutable std::shared_mutex mutex_;  // guards what follows
-  Entries entries_;
-  size_t wanted_ = 0;
-  size_t served_ = 0;  // of those that are wanted
-  bool ready_ = false;
+  mutable SharedMutex mutex_;
+  Entries entries_ GUARDED_BY(mutex_);
+  size_t wanted_ GUARDED_BY(mutex_) = 0;
+  size_t served_ GUARDED_BY(mutex_) = 0;  // of those that are wanted
+  bool ready_ GUARDED_BY(mutex_) = false;
   std::atomic<uint64_t> unavailable_revision_{0};
 
-  mutable std::mutex watch_mutex_;  // guards what follows
-  std::vector<std::weak_ptr<const OnChange>> watches_;
+  mutable Mutex watch_mutex_;
+  std::vector<std::weak_ptr<const OnChange>> watches_ GUARDED_BY(watch_mutex_);
 
-  mutable std::mutex asked_mutex_;          // guards what follows; taken after mutex_
-  mutable std::vector<std::string> asked_;  // names of entries
-  mutable std::set<std::string, std::less<>> asked_names_;
+  mutable Mutex asked_mutex_;                                        // taken after mutex_
+  mutable std::vector<std::string> asked_ GUARDED_BY(asked_mutex_);  // names of entries
+  mutable std::set<std::string, std::less<>> asked_names_ GUARDED_BY(asked_mutex_);
 };
 
 // Loads and unloads models at run time; calls may take as long as a compilation.

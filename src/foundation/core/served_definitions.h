@@ -18,15 +18,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/core/catalog.h"
 
 namespace foliot {
@@ -62,11 +61,11 @@ class ServedDefinitions {
  private:
   // Outlives this: the last call ends the registration of what it called.
   struct Registration {
-    std::shared_mutex mutex;  // exclusive: of what changes the pointer
-    Sink* sink;               // guarded by it; null: this is gone
+    SharedMutex mutex;             // exclusive: of what changes the pointer
+    Sink* sink GUARDED_BY(mutex);  // null: this is gone
     template <typename Call>
     void call(Call call) {
-      const std::shared_lock lock(mutex);
+      const ReaderLock lock(mutex);
       if (sink != nullptr) call(*sink);
     }
   };
@@ -77,24 +76,23 @@ class ServedDefinitions {
   };
 
   void on_change(const std::string& name, const Catalog::EntryPtr& entry);
-  // REQUIRES of what follows: mutex_ is held.
   // Returns the names of those that are to be looked at.
-  std::set<std::string> take(std::vector<Spec> specs, const std::set<std::string>& names);
-  std::set<std::string> forget_all_but(const std::set<std::string>& names);
-  void index_models();
-  void update(Served& served);
+  std::set<std::string> take(std::vector<Spec> specs, const std::set<std::string>& names) REQUIRES(mutex_);
+  std::set<std::string> forget_all_but(const std::set<std::string>& names) REQUIRES(mutex_);
+  void index_models() REQUIRES(mutex_);
+  void update(Served& served) REQUIRES(mutex_);
   // What the catalog is to show; with the info of `shown` if that is right. `shown` null: it is made anew.
-  CatalogEntry entry_of(const Spec& spec, const Catalog::EntryPtr& shown);
-  std::string note_of(const std::string& name) const;
+  CatalogEntry entry_of(const Spec& spec, const Catalog::EntryPtr& shown) REQUIRES(mutex_);
+  std::string note_of(const std::string& name) const REQUIRES(mutex_);
   std::shared_ptr<const ModelInfo> registered(const std::shared_ptr<const ModelInfo>& info) const;
   static std::set<std::string> names_of(const std::vector<Spec>& specs);
 
   Catalog& catalog_;
   const std::shared_ptr<Registration> registration_ = std::make_shared<Registration>();
-  std::mutex mutex_;  // of the thread that changes entries of this role; guards what follows
-  std::map<std::string, Served, std::less<>> served_;
-  std::map<std::string, std::vector<Served*>, std::less<>> by_model_;
-  uint32_t last_id_ = 0;
+  Mutex mutex_;  // of the thread that changes entries of this role
+  std::map<std::string, Served, std::less<>> served_ GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<Served*>, std::less<>> by_model_ GUARDED_BY(mutex_);
+  uint32_t last_id_ GUARDED_BY(mutex_) = 0;
   Catalog::Watch watch_;  // uses all of the above
 };
 
@@ -103,7 +101,7 @@ class ServedDefinitions {
 template <typename Kind>
 ServedDefinitions<Kind>::~ServedDefinitions() {
   watch_.reset();
-  const std::unique_lock lock(registration_->mutex);
+  const MutexLock lock(registration_->mutex);
   registration_->sink = nullptr;
 }
 
@@ -117,7 +115,7 @@ std::set<std::string> ServedDefinitions<Kind>::names_of(const std::vector<Spec>&
 template <typename Kind>
 void ServedDefinitions<Kind>::serve(std::vector<Spec> specs) {
   watch_ = catalog_.watch([this](const std::string& name, const Catalog::EntryPtr& entry) { on_change(name, entry); });
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::set<std::string> names = names_of(specs);
   for (const std::string& name : take(std::move(specs), names)) update(served_.at(name));
 }
@@ -127,7 +125,7 @@ std::vector<std::string> ServedDefinitions<Kind>::replace(std::vector<Spec> spec
   std::vector<std::string> notes;
   std::set<std::string> removed;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::set<std::string> names = names_of(specs);
     removed = forget_all_but(names);
     for (const std::string& name : take(std::move(specs), names)) {
@@ -193,7 +191,7 @@ template <typename Kind>
 void ServedDefinitions<Kind>::on_change(const std::string& name, const Catalog::EntryPtr& entry) {
   // Entries of applications are put by a thread that holds their lock, and those of this role here.
   if (entry != nullptr && entry->role != EntryRole::kModel) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto own = served_.find(name); own != served_.end()) update(own->second);
   const auto changed = by_model_.find(name);
   if (changed == by_model_.end()) return;

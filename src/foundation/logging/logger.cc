@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kTextPattern = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})";
 
-class FunctionSink : public spdlog::sinks::base_sink<std::mutex> {
+class FunctionSink : public spdlog::sinks::base_sink<Mutex> {
  public:
   explicit FunctionSink(LoggerSink take) : take_(std::move(take)) {}
 
@@ -86,7 +86,7 @@ Logger::Logger(LoggerOptions options, LoggerSink sink, std::function<TimePoint()
 Logger::~Logger() = default;
 
 std::optional<uint64_t> Logger::admit() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const TimePoint now = now_();
   if (now - second_began_ >= Duration::seconds(1)) {
     second_began_ = now;

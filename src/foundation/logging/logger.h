@@ -18,11 +18,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 
 namespace foliot {
@@ -61,10 +61,10 @@ class Logger {
   const LoggerOptions options_;
   const std::function<TimePoint()> now_;
   const std::unique_ptr<Backend> logger_;
-  std::mutex mutex_;  // guards the rest
-  TimePoint second_began_;
-  uint32_t lines_ = 0;  // of this second
-  uint64_t left_out_ = 0;
+  Mutex mutex_;
+  TimePoint second_began_ GUARDED_BY(mutex_);
+  uint32_t lines_ GUARDED_BY(mutex_) = 0;  // of this second
+  uint64_t left_out_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace foliot

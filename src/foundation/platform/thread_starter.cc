@@ -11,7 +11,7 @@ Result<std::unique_ptr<ThreadStarter>> ThreadStarter::make() {
 
 ThreadStarter::~ThreadStarter() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -20,17 +20,17 @@ ThreadStarter::~ThreadStarter() {
 
 Result<Thread> ThreadStarter::start(const ThreadOptions& options, std::function<void()> body) {
   Order order{options, std::move(body)};
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   orders_.push_back(&order);
   changed_.notify_all();
-  changed_.wait(lock, [&] { return order.started.has_value(); });
+  changed_.wait(mutex_, [&]() REQUIRES(mutex_) { return order.started.has_value(); });
   return *std::move(order.started);
 }
 
 void ThreadStarter::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !orders_.empty(); });
+    changed_.wait(mutex_, [this]() REQUIRES(mutex_) { return stopping_ || !orders_.empty(); });
     if (orders_.empty()) return;
     Order& order = *orders_.front();
     orders_.pop_front();

@@ -8,14 +8,13 @@
 #ifndef FOLIOT_FOUNDATION_PLATFORM_THREAD_STARTER_H_
 #define FOLIOT_FOUNDATION_PLATFORM_THREAD_STARTER_H_
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/platform/thread.h"
 
@@ -43,10 +42,10 @@ class ThreadStarter {
   ThreadStarter() = default;
   void run();
 
-  std::mutex mutex_;  // guards what follows, up to the thread
-  std::condition_variable changed_;
-  std::deque<Order*> orders_;  // at most one of each calling thread
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<Order*> orders_ GUARDED_BY(mutex_);  // at most one of each calling thread
+  bool stopping_ GUARDED_BY(mutex_) = false;
   Thread thread_;
 };
 

@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
 #include <deque>
-#include <mutex>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/platform/clock.h"
 #include "foundation/store/disk_storage.h"
 #include "foundation/store/record_log.h"
@@ -32,7 +31,7 @@ class Window : public LogSink {
  public:
   void on_written(uint64_t first, uint64_t last, const Status& status) override {
     const TimePoint now = monotonic_now();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (uint64_t number = first; number <= last; ++number) {
       waits_.push_back((now - begun_.front()).to_milliseconds());
       begun_.pop_front();
@@ -41,13 +40,13 @@ class Window : public LogSink {
     changed_.notify_one();
   }
   void begin(size_t under_way_max) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return begun_.size() < under_way_max; });
+    MutexLock lock(mutex_);
+    changed_.wait(mutex_, [&]() REQUIRES(mutex_) { return begun_.size() < under_way_max; });
     begun_.push_back(monotonic_now());
   }
   void wait_for_all() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return begun_.empty(); });
+    MutexLock lock(mutex_);
+    changed_.wait(mutex_, [&]() REQUIRES(mutex_) { return begun_.empty(); });
   }
   double quantile(double share) {
     std::sort(waits_.begin(), waits_.end());
@@ -56,11 +55,11 @@ class Window : public LogSink {
   uint64_t failed() const { return failed_; }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<TimePoint> begun_;  // guarded by mutex_, as what follows
-  std::vector<double> waits_;
-  uint64_t failed_ = 0;
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<TimePoint> begun_ GUARDED_BY(mutex_);
+  std::vector<double> waits_ GUARDED_BY(mutex_);
+  uint64_t failed_ GUARDED_BY(mutex_) = 0;
 };
 
 void BM_Append(benchmark::State& state) {

@@ -40,7 +40,7 @@ void RecordLog::close() {
 }
 
 Result<uint64_t> RecordLog::append(std::span<const std::byte> record) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Result<uint64_t> number = commit_.append(record);
   lock.unlock();
   parker_.unpark();
@@ -63,7 +63,7 @@ void RecordLog::run() {
 }
 
 bool RecordLog::write_batch() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::optional<LogBatch> batch = commit_.begin();
   lock.unlock();
   if (!batch) return false;
@@ -85,7 +85,7 @@ bool RecordLog::write_snapshot_part() {
     snapshot_number_ = files_.last();
     snapshot_due_ = TimePoint::infinite_future();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       commit_.begin_file();  // so that the file of today can be removed after the next snapshot
     }
     source_.on_snapshot_begin();

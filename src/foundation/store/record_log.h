@@ -17,10 +17,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/parker.h"
@@ -96,8 +96,8 @@ class RecordLog {
   const uint64_t torn_bytes_;
   const uint64_t last_at_open_;
 
-  std::mutex mutex_;
-  GroupCommit commit_;  // guarded by mutex_
+  Mutex mutex_;
+  GroupCommit commit_ GUARDED_BY(mutex_);
 
   // Of the log's thread.
   LogFiles files_;

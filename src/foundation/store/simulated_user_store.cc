@@ -35,7 +35,7 @@ void SimulatedUserStore::add(Unflushed change) {
 }
 
 Result<std::optional<UserStore::Bytes>> SimulatedUserStore::get(uint64_t user) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++reads_;
   if (drawn(faults_.failed_read) || damaged_.contains(user)) return failed("read");
   const auto found = now_.values.find(user);
@@ -43,18 +43,18 @@ Result<std::optional<UserStore::Bytes>> SimulatedUserStore::get(uint64_t user) {
 }
 
 Status SimulatedUserStore::write(std::span<const Write> writes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FOLIOT_RETURN_IF_ERROR(begin_write());
   for (const Write& write : writes) {
     damaged_.erase(write.user);
-    if (!write.bytes && has(write.user)) left_.insert(write.user);
+    if (!write.bytes && now_.values.contains(write.user)) left_.insert(write.user);
   }
   add({.writes = {writes.begin(), writes.end()}});
   return Status();
 }
 
 Result<std::vector<UserStore::Value>> SimulatedUserStore::scan(std::optional<uint64_t> after, size_t bytes_max) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (drawn(faults_.failed_read)) return failed("read");
   std::vector<Value> values;
   size_t bytes = 0;
@@ -68,7 +68,7 @@ Result<std::vector<UserStore::Value>> SimulatedUserStore::scan(std::optional<uin
 }
 
 Status SimulatedUserStore::flush() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FOLIOT_RETURN_IF_ERROR(begin_write());
   flushed_ = now_;
   unflushed_.clear();
@@ -77,13 +77,13 @@ Status SimulatedUserStore::flush() {
 
 Status SimulatedUserStore::purge(std::span<const uint64_t> users) {
   FOLIOT_RETURN_IF_ERROR(flush());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const uint64_t user : users) left_.erase(user);
   return Status();
 }
 
 Status SimulatedUserStore::clear() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FOLIOT_RETURN_IF_ERROR(begin_write());
   now_ = flushed_ = State();
   unflushed_.clear();
@@ -93,20 +93,20 @@ Status SimulatedUserStore::clear() {
 }
 
 Result<std::optional<UserStore::Bytes>> SimulatedUserStore::note() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (drawn(faults_.failed_read)) return failed("read");
   return now_.note;
 }
 
 Status SimulatedUserStore::set_note(std::optional<Bytes> note) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FOLIOT_RETURN_IF_ERROR(begin_write());
   add({.note = std::move(note)});
   return Status();
 }
 
 void SimulatedUserStore::crash() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t kept = random_.below(unflushed_.size() + 1);
   for (uint64_t i = 0; i < kept; ++i) apply(unflushed_[i], flushed_);
   now_ = flushed_;

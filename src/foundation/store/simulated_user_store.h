@@ -9,13 +9,13 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/random.h"
 #include "foundation/store/user_store.h"
 
@@ -43,17 +43,32 @@ class SimulatedUserStore : public UserStore {
 
   void crash();
   void set_faults(const Faults& faults) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     faults_ = faults;
     writes_until_space_ = 0;
   }
   // The value cannot be read any more, as one whose checksum is wrong, until it is written anew.
-  void damage(uint64_t user) { damaged_.insert(user); }
-  bool has(uint64_t user) const { return now_.values.contains(user); }
+  void damage(uint64_t user) {
+    const MutexLock lock(mutex_);
+    damaged_.insert(user);
+  }
+  bool has(uint64_t user) const {
+    const MutexLock lock(mutex_);
+    return now_.values.contains(user);
+  }
   // Also what was replaced or erased and not purged yet.
-  bool is_in_files(uint64_t user) const { return has(user) || left_.contains(user); }
-  size_t values() const { return now_.values.size(); }
-  uint64_t reads() const { return reads_; }
+  bool is_in_files(uint64_t user) const {
+    const MutexLock lock(mutex_);
+    return now_.values.contains(user) || left_.contains(user);
+  }
+  size_t values() const {
+    const MutexLock lock(mutex_);
+    return now_.values.size();
+  }
+  uint64_t reads() const {
+    const MutexLock lock(mutex_);
+    return reads_;
+  }
 
  private:
   struct State {
@@ -64,21 +79,21 @@ class SimulatedUserStore : public UserStore {
     std::vector<Write> writes{};
     std::optional<std::optional<Bytes>> note{};
   };
-  bool drawn(double probability) { return probability > 0 && random_.uniform() < probability; }
-  Status begin_write();
+  bool drawn(double probability) REQUIRES(mutex_) { return probability > 0 && random_.uniform() < probability; }
+  Status begin_write() REQUIRES(mutex_);
   static void apply(const Unflushed& change, State& state);
-  void add(Unflushed change);
+  void add(Unflushed change) REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  Random random_;
-  Faults faults_;
-  uint64_t writes_until_space_ = 0;
-  uint64_t reads_ = 0;
-  State now_;
-  State flushed_;
-  std::vector<Unflushed> unflushed_;
-  std::set<uint64_t> left_;  // users whose erased values are in files
-  std::set<uint64_t> damaged_;
+  mutable Mutex mutex_;
+  Random random_ GUARDED_BY(mutex_);
+  Faults faults_ GUARDED_BY(mutex_);
+  uint64_t writes_until_space_ GUARDED_BY(mutex_) = 0;
+  uint64_t reads_ GUARDED_BY(mutex_) = 0;
+  State now_ GUARDED_BY(mutex_);
+  State flushed_ GUARDED_BY(mutex_);
+  std::vector<Unflushed> unflushed_ GUARDED_BY(mutex_);
+  std::set<uint64_t> left_ GUARDED_BY(mutex_);  // users whose erased values are in files
+  std::set<uint64_t> damaged_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -6,11 +6,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <unordered_set>
 #include <utility>
 
+#include "foundation/base/mutex.h"
 #include "foundation/platform/thread.h"
 #include "inference.grpc.pb.h"
 #include "load/client/refusal_reason.h"
@@ -123,10 +122,10 @@ class GrpcClient : public InferenceClient {
   std::vector<Prepared> prepared_;
   std::atomic<uint64_t> turn_{0};
 
-  std::mutex mutex_;
-  std::condition_variable all_done_;
-  std::unordered_set<Call*> calls_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition all_done_;
+  std::unordered_set<Call*> calls_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
 };
 
 Status GrpcClient::connect() {
@@ -186,7 +185,7 @@ PreparedRequest GrpcClient::prepare(const InferenceBody& body) {
 }
 
 bool GrpcClient::add(Call* call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!stopping_) calls_.insert(call);
   return !stopping_;
 }
@@ -218,7 +217,7 @@ void GrpcClient::receive(grpc::CompletionQueue& queue) {
   while (queue.Next(&tag, &ok)) {
     const std::unique_ptr<Call> call(static_cast<Call*>(tag));
     sink_.on_response(call->tag, to_response(call->status));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     calls_.erase(call.get());
     if (calls_.empty()) all_done_.notify_all();
   }
@@ -226,10 +225,10 @@ void GrpcClient::receive(grpc::CompletionQueue& queue) {
 
 void GrpcClient::stop() {
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     for (Call* call : calls_) call->context.TryCancel();
-    all_done_.wait(lock, [this] { return calls_.empty(); });
+    all_done_.wait(mutex_, [this]() REQUIRES(mutex_) { return calls_.empty(); });
   }
   for (const auto& queue : queues_) queue->Shutdown();
   threads_.clear();  // joins

@@ -30,7 +30,10 @@ Status LoadGenerator::run(InferenceClient& client, const LoadHooks& hooks) {
   start_ = monotonic_now();
   measure_from_ = start_ + plan_.warmup;
   end_ = measure_from_ + plan_.duration;
-  next_ = within_run(plan_.source->next());
+  {
+    const MutexLock lock(mutex_);
+    next_ = within_run(plan_.source->next());
+  }
   FOLIOT_ASSIGN_OR_RETURN(Thread sender, Thread::start({.name = "load-sender"}, [this] { send_what_is_due(); }));
   const bool stopped = !watch(hooks);
   const TimePoint ended_at = std::min(monotonic_now(), end_);
@@ -39,6 +42,7 @@ Status LoadGenerator::run(InferenceClient& client, const LoadHooks& hooks) {
   sender.join();
   drain(hooks, stopped);
   client.stop();
+  const MutexLock lock(mutex_);
   report_.set_duration(std::max(ended_at - measure_from_, Duration()));
   return Status();
 }
@@ -60,7 +64,7 @@ void LoadGenerator::send_what_is_due() {
 }
 
 TimePoint LoadGenerator::next_due() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   TimePoint due = TimePoint::infinite_future();
   if (next_) due = start_ + next_->at;
   if (!users_.empty()) due = std::min(due, start_ + users_.front().at);
@@ -69,7 +73,7 @@ TimePoint LoadGenerator::next_due() {
 
 // What next_due() meant; nullopt if there is no room for it.
 std::optional<LoadGenerator::Departure> LoadGenerator::take_due() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Arrival arrival;
   if (!users_.empty() && (!next_ || users_.front().at < next_->at)) {
     arrival = users_.front();
@@ -112,7 +116,7 @@ void LoadGenerator::on_response(uint64_t tag, const Response& response) {
   std::optional<Departure> next;
   bool user_waits = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const Flight flight = flights_.at(tag);
     switch (response.outcome) {
       case LoadOutcome::kAnswered: ++counts_.answered; break;
@@ -151,7 +155,7 @@ void LoadGenerator::record(const Flight& flight, TimePoint finished, const Respo
 // ---- The run ----
 
 LoadProgress LoadGenerator::progress(TimePoint now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   LoadProgress result = counts_;
   result.elapsed = now - start_;
   result.length = end_ - start_;
@@ -161,7 +165,7 @@ LoadProgress LoadGenerator::progress(TimePoint now) {
 }
 
 bool LoadGenerator::nothing_follows() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !next_ && users_.empty() && flights_.size() == free_flights_.size();
 }
 

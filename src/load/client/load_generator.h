@@ -17,11 +17,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/parker.h"
 #include "load/client/inference_client.h"
@@ -87,18 +87,17 @@ class LoadGenerator : public ResponseSink {
   void send_what_is_due();
   TimePoint next_due();
   std::optional<Departure> take_due();
-  // These four REQUIRE that mutex_ is held.
-  Departure depart(uint32_t flight, const Arrival& arrival);
+  Departure depart(uint32_t flight, const Arrival& arrival) REQUIRES(mutex_);
   std::optional<Arrival> within_run(std::optional<Arrival> arrival) const;
-  void put_back(const Arrival& arrival);
-  void record(const Flight& flight, TimePoint finished, const Response& response);
+  void put_back(const Arrival& arrival) REQUIRES(mutex_);
+  void record(const Flight& flight, TimePoint finished, const Response& response) REQUIRES(mutex_);
   bool watch(const LoadHooks& hooks);
   void drain(const LoadHooks& hooks, bool stopped);
   LoadProgress progress(TimePoint now);
   bool nothing_follows();
 
   LoadPlan plan_;
-  LoadReport& report_;
+  LoadReport& report_ GUARDED_BY(mutex_);
   InferenceClient* client_ = nullptr;
   TimePoint start_;
   TimePoint measure_from_;
@@ -106,13 +105,13 @@ class LoadGenerator : public ResponseSink {
   std::atomic<bool> ended_{false};
   Parker sender_parker_;
 
-  std::mutex mutex_;             // guards everything below, and report_
-  std::optional<Arrival> next_;  // that comes by itself
-  std::vector<Arrival> users_;   // a heap of what users ask next: the soonest first
-  std::vector<Flight> flights_;
-  std::vector<uint32_t> free_flights_;
-  uint64_t departures_ = 0;
-  LoadProgress counts_;
+  Mutex mutex_;
+  std::optional<Arrival> next_ GUARDED_BY(mutex_);  // that comes by itself
+  std::vector<Arrival> users_ GUARDED_BY(mutex_);   // a heap of what users ask next: the soonest first
+  std::vector<Flight> flights_ GUARDED_BY(mutex_);
+  std::vector<uint32_t> free_flights_ GUARDED_BY(mutex_);
+  uint64_t departures_ GUARDED_BY(mutex_) = 0;
+  LoadProgress counts_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -178,7 +178,7 @@ Status CompileProcess::compile(CompileRequest request, int output, const Compile
 std::optional<Status> CompileProcess::try_compile(const CompileRequest& request, int output,
                                                   const CompileWatch& watch) {
   const bool is_first = [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !std::exchange(has_compiled_, true);
   }();
   if (!is_first || request.share != CpuShare::kWhole) return try_in_copy(request, output, watch);
@@ -193,7 +193,7 @@ std::optional<Status> CompileProcess::try_in_copy(const CompileRequest& request,
                                                   const CompileWatch& watch) {
   FOLIOT_ASSIGN_OR_RETURN(Copy copy, start_copy(request, output));
   std::optional<Status> status = follow(std::move(copy.child), request, watch);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   standbys_.push_back(std::move(copy.standby));
   return status;
 }
@@ -214,14 +214,14 @@ std::optional<Status> CompileProcess::follow(ChildProcess child, const CompileRe
                                              const CompileWatch& watch) {
   std::set<std::string> unconfined;
   std::optional<Status> status = Session(request, watch, unconfined).run(std::move(child), limits_.starved_after);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unconfined_.merge(unconfined);
   return status;
 }
 
 Result<ForkServer> CompileProcess::take_standby() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!standbys_.empty()) {
       ForkServer standby = std::move(standbys_.back());
       standbys_.pop_back();
@@ -238,7 +238,7 @@ std::vector<std::string> CompileProcess::standby_command() const {
 }
 
 std::set<std::string> CompileProcess::unconfined() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return unconfined_;
 }
 

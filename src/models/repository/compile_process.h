@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,6 +24,7 @@
 #include <vector>
 
 #include "engine/device/device.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/process/confinement.h"
@@ -83,10 +83,10 @@ class CompileProcess {
 
   const std::vector<std::string> command_;
   const CompileLimits limits_;
-  mutable std::mutex mutex_;          // guards what follows
-  std::vector<ForkServer> standbys_;  // without a copy
-  bool has_compiled_ = false;
-  std::set<std::string> unconfined_;
+  mutable Mutex mutex_;
+  std::vector<ForkServer> standbys_ GUARDED_BY(mutex_);  // without a copy
+  bool has_compiled_ GUARDED_BY(mutex_) = false;
+  std::set<std::string> unconfined_ GUARDED_BY(mutex_);
 };
 
 // What the process compiles for.

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <span>
@@ -24,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // How often one that waits for another's compilation looks whether it is cancelled.
-constexpr std::chrono::milliseconds kCancelInterval(50);
+constexpr Duration kCancelInterval = Duration::milliseconds(50);
 
 }  // namespace
 
@@ -60,7 +59,7 @@ class PackageStore::Turn {
   ~Turn() {
     if (!has_it_) return;
     {
-      const std::lock_guard lock(store_.mutex_);
+      const MutexLock lock(store_.mutex_);
       store_.compiling_.erase(key_);
     }
     store_.turned_.notify_all();
@@ -69,10 +68,10 @@ class PackageStore::Turn {
   Turn& operator=(const Turn&) = delete;
   // Errors: kUnavailable if cancelled.
   Status wait(const CompileWatch& watch) {
-    std::unique_lock lock(store_.mutex_);
+    MutexLock lock(store_.mutex_);
     while (!(has_it_ = store_.compiling_.insert(key_).second)) {
       if (watch.cancelled && watch.cancelled()) return Status::unavailable("compiling was cancelled");
-      store_.turned_.wait_for(lock, kCancelInterval);
+      store_.turned_.wait_for(store_.mutex_, kCancelInterval);
     }
     return {};
   }
@@ -187,7 +186,7 @@ Result<Package> PackageStore::open(const std::string& key) {
 std::optional<Package> PackageStore::find_open(const std::string& key) {
   Package package;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = open_.find(key);
     if (found == open_.end()) return std::nullopt;
     const Open& open = found->second;
@@ -204,7 +203,7 @@ Result<Package> PackageStore::open_file(const std::string& key, const fs::path& 
     return Status::invalid_argument(
         fmt::format("{} was compiled for {}, and this is {}", file.string(), device, device_));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // Each is looked at a few times in all, however many there are.
   if (open_.size() >= open_max_) {
     std::erase_if(open_, [](const auto& entry) { return entry.second.program.expired(); });

@@ -5,18 +5,17 @@
 #ifndef FOLIOT_MODELS_REPOSITORY_PACKAGE_STORE_H_
 #define FOLIOT_MODELS_REPOSITORY_PACKAGE_STORE_H_
 
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "engine/compiler/compiler.h"
 #include "engine/program/package.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "models/repository/compile_process.h"
 
@@ -81,11 +80,11 @@ class PackageStore {
     std::weak_ptr<WeightsSource> weights;
     std::weak_ptr<PackageFile> file;
   };
-  std::mutex mutex_;                // guards what follows
-  std::condition_variable turned_;  // some key is not compiled any more
-  std::set<std::string> compiling_;
-  std::map<std::string, Open> open_;
-  size_t open_max_ = 1;  // of open_, before what is closed is taken out
+  Mutex mutex_;
+  Condition turned_;  // some key is not compiled any more
+  std::set<std::string> compiling_ GUARDED_BY(mutex_);
+  std::map<std::string, Open> open_ GUARDED_BY(mutex_);
+  size_t open_max_ GUARDED_BY(mutex_) = 1;  // of open_, before what is closed is taken out
 };
 
 }  // namespace foliot

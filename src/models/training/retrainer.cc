@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <string_view>
 #include <system_error>
@@ -44,13 +43,14 @@ prometheus::ClientMetric& add(prometheus::MetricFamily& family, const std::strin
 }  // namespace
 
 void Retrainer::open() {
-  const std::lock_guard lock(mutex_);  // the metrics may be asked for already
+  const MutexLock lock(mutex_);  // the metrics may be asked for already
   for (const PersonalModels::Retrained& each : models_.retrained()) {
     if (options_.peers != nullptr) remove_gathered(*each.observations);
     Model& model = retrained_.emplace_back(Model{.spec = each.spec,
                                                  .state = *each.observations,
                                                  .schedule = {each.spec->retrain, options_.now()},
                                                  .records_before = std::nullopt});
+    shown_.push_back({.model = each.spec->name});
     read_note(model);
   }
 }
@@ -58,13 +58,13 @@ void Retrainer::open() {
 Status Retrainer::start() {
   if (retrained_.empty()) return Status();
   FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "foliot-retrain", .nice = 10}, [this] {
-                            std::unique_lock lock(mutex_);
+                            MutexLock lock(mutex_);
                             while (!stopping_) {
                               lock.unlock();
                               const bool was_due = look();
                               lock.lock();
-                              const auto pause = std::chrono::nanoseconds(was_due ? 0 : kLookInterval.nanoseconds());
-                              stopped_.wait_for(lock, pause, [this] { return stopping_.load(); });
+                              const Duration pause = was_due ? Duration() : kLookInterval;
+                              stopped_.wait_for(mutex_, pause, [this]() REQUIRES(mutex_) { return stopping_.load(); });
                             }
                           }));
   return Status();
@@ -72,7 +72,7 @@ Status Retrainer::start() {
 
 void Retrainer::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stopped_.notify_all();
@@ -122,21 +122,23 @@ void Retrainer::retrain(Model& model, const RetrainSchedule::Facts& with, const 
   const auto statistics = models_.statistics(model.spec->name);
   const uint64_t record = statistics ? statistics->learned.log_number : 0;
   const TimePoint began = options_.now();
+  const auto position = static_cast<size_t>(&model - retrained_.data());
   {
-    const std::lock_guard lock(mutex_);
-    model.is_running = true;
+    const MutexLock lock(mutex_);
+    shown_[position].is_running = true;
   }
   log(false, fmt::format("is retrained: {}", why));
   const std::optional<Ended> ended =
       options_.peers == nullptr ? train(model, with.version) : train_for_all(model, with.version);
   const TimePoint now = options_.now();
   {
-    const std::lock_guard lock(mutex_);
-    model.is_running = false;
+    const MutexLock lock(mutex_);
+    Shown& shown = shown_[position];
+    shown.is_running = false;
     if (!ended) return;
-    ++model.counts[static_cast<size_t>(ended->outcome)];
-    model.last_duration = now - began;
-    model.is_failing = ended->outcome == RetrainOutcome::kFailed;
+    ++shown.counts[static_cast<size_t>(ended->outcome)];
+    shown.last_duration = now - began;
+    shown.is_failing = ended->outcome == RetrainOutcome::kFailed;
   }
   model.schedule.end(began, with, now, ended->outcome);
   if (ended->outcome != RetrainOutcome::kFailed) note(model, record);
@@ -239,18 +241,18 @@ std::string Retrainer::text() const {
       "foliot_retrain_last_duration_seconds", "Time that the last retraining took", MetricType::Gauge, {}};
   prometheus::MetricFamily failing{"foliot_retrain_failing", "1: the last retraining failed", MetricType::Gauge, {}};
   prometheus::MetricFamily running{"foliot_retrain_running", "1: a retraining runs", MetricType::Gauge, {}};
-  const std::lock_guard lock(mutex_);
-  if (retrained_.empty()) return "";
-  for (const Model& model : retrained_) {
-    const std::string& name = model.spec->name;
+  const MutexLock lock(mutex_);
+  if (shown_.empty()) return "";
+  for (const Shown& shown : shown_) {
+    const std::string& name = shown.model;
     for (size_t i = 0; i < kOutcomes.size(); ++i) {
       prometheus::ClientMetric& metric = add(total, name);
       metric.label.push_back({"outcome", kOutcomes[i]});
-      metric.counter.value = static_cast<double>(model.counts[i]);
+      metric.counter.value = static_cast<double>(shown.counts[i]);
     }
-    add(duration, name).gauge.value = model.last_duration.to_seconds();
-    add(failing, name).gauge.value = model.is_failing ? 1 : 0;
-    add(running, name).gauge.value = model.is_running ? 1 : 0;
+    add(duration, name).gauge.value = shown.last_duration.to_seconds();
+    add(failing, name).gauge.value = shown.is_failing ? 1 : 0;
+    add(running, name).gauge.value = shown.is_running ? 1 : 0;
   }
   return prometheus::TextSerializer().Serialize({total, duration, failing, running});
 }

@@ -24,19 +24,18 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "answer/personal/service/personal_models.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/thread.h"
@@ -86,7 +85,10 @@ class Retrainer final : public MetricsSource {
     TimePoint takes_again{};                     // not before this
     std::pair<int64_t, uint64_t> noted{};        // when the last retraining was, by the wall clock, and its last record
     std::optional<uint64_t> records_before;  // that came after it, before this process; nullopt: it is not served yet
-    // Guarded by mutex_.
+  };
+  // What the metrics show of a model.
+  struct Shown {
+    std::string model;
     std::array<uint64_t, 3> counts{};  // by RetrainOutcome
     Duration last_duration{};
     bool is_running = false;
@@ -128,12 +130,13 @@ class Retrainer final : public MetricsSource {
 
   const Options options_;
   PersonalModels& models_;
-  std::vector<Model> retrained_;    // does not grow after open()
+  std::vector<Model> retrained_;    // of the thread, once that runs
   std::vector<std::string> peers_;  // that this front end leads
   bool leads_ = false;
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;
-  std::condition_variable stopped_;
+  mutable Mutex mutex_;
+  std::vector<Shown> shown_ GUARDED_BY(mutex_);  // as retrained_
+  Condition stopped_;
   Thread thread_;
 };
 

@@ -3,9 +3,9 @@
 #include <prometheus/text_serializer.h>
 
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "foundation/base/mutex.h"
 #include "observe/metrics/families.h"
 
 namespace foliot {
@@ -38,10 +38,10 @@ struct TuningMetrics::Series {
                                        "Replicas that the tuner of a pipeline wants of a stage now");
   Family<Gauge>& planned =
       gauge_family(registry, "foliot_pipeline_replicas_planned", "Replicas that the plan of a pipeline has of a stage");
-  std::mutex mutex;
-  // Guarded by it; owned by the registry.
-  std::map<Name, Gauge*> wanted_gauges;
-  std::map<Name, Gauge*> planned_gauges;
+  Mutex mutex;
+  // Owned by the registry.
+  std::map<Name, Gauge*> wanted_gauges GUARDED_BY(mutex);
+  std::map<Name, Gauge*> planned_gauges GUARDED_BY(mutex);
 };
 
 TuningMetrics::TuningMetrics() : series_(std::make_unique<Series>()) {}
@@ -54,7 +54,7 @@ void TuningMetrics::set(const std::vector<Stage>& stages) {
     wanted[{stage.pipeline, stage.stage}] = stage.wanted;
     planned[{stage.pipeline, stage.stage}] = stage.planned;
   }
-  const std::lock_guard lock(series_->mutex);
+  const MutexLock lock(series_->mutex);
   Series::set(series_->wanted, series_->wanted_gauges, wanted);
   Series::set(series_->planned, series_->planned_gauges, planned);
 }

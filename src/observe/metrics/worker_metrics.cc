@@ -5,12 +5,12 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "foundation/base/heap.h"
+#include "foundation/base/mutex.h"
 #include "observe/metrics/families.h"
 
 namespace foliot {
@@ -95,8 +95,8 @@ struct WorkerMetrics::Series {
   // Once made there for good.
   std::vector<std::unique_ptr<Device>> devices;
 
-  std::mutex memory_mutex;
-  std::vector<WorkerMemory> memory;  // by device; guarded by memory_mutex
+  Mutex memory_mutex;
+  std::vector<WorkerMemory> memory GUARDED_BY(memory_mutex);  // by device
 
   // Of the thread that observes:
   std::unordered_map<ModelId, uint32_t> model_pages;
@@ -122,13 +122,13 @@ WorkerMetrics::WorkerMetrics(Links links) : series_(std::make_unique<Series>(lin
 WorkerMetrics::~WorkerMetrics() = default;
 
 void WorkerMetrics::set_memory(std::vector<WorkerMemory> devices) {
-  const std::lock_guard lock(series_->memory_mutex);
+  const MutexLock lock(series_->memory_mutex);
   series_->make_devices(devices.size());
   series_->memory = std::move(devices);
 }
 
 void WorkerMetrics::on_device(const DeviceChange& change, TimePoint /*now*/) {
-  const std::lock_guard lock(series_->memory_mutex);
+  const MutexLock lock(series_->memory_mutex);
   series_->make_devices(change.device.value() + 1);
 }
 
@@ -173,7 +173,7 @@ void WorkerMetrics::Series::move_pages(Device& device, const Action& action) {
 }
 
 void WorkerMetrics::Series::read_memory() {
-  const std::lock_guard lock(memory_mutex);
+  const MutexLock lock(memory_mutex);
   for (size_t i = 0; i < memory.size(); ++i) {
     const Device& device = *devices[i];
     const auto show = [&device](Family<Gauge>& owner, uint64_t in_use, uint64_t total) {

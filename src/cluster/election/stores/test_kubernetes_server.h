@@ -12,13 +12,13 @@
 
 #include <array>
 #include <cstdlib>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "foundation/base/mutex.h"
 #include "foundation/platform/descriptor.h"
 
 namespace foliot {
@@ -42,16 +42,16 @@ class TestKubernetesServer {
   }
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   nlohmann::json lease() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return lease_;
   }
   void set_lease(nlohmann::json lease) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lease_ = std::move(lease);
     lease_["metadata"]["resourceVersion"] = std::to_string(++versions_);
   }
   void forbid() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     forbids_ = true;
   }
 
@@ -81,7 +81,7 @@ class TestKubernetesServer {
   }
 
   std::pair<int, std::string> answer(const std::string& asked) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto status = [](int code, const std::string& message) {
       return std::pair(code, nlohmann::json{{"kind", "Status"}, {"message", message}}.dump());
     };
@@ -109,10 +109,10 @@ class TestKubernetesServer {
 
   Descriptor listener_{::socket(AF_INET, SOCK_STREAM, 0)};
   uint16_t port_ = 0;
-  std::mutex mutex_;
-  nlohmann::json lease_;  // guarded by it, as are all below; null: there is none
-  uint64_t versions_ = 100;
-  bool forbids_ = false;
+  Mutex mutex_;
+  nlohmann::json lease_ GUARDED_BY(mutex_);  // null: there is none
+  uint64_t versions_ GUARDED_BY(mutex_) = 100;
+  bool forbids_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

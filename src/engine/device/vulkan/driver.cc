@@ -356,7 +356,7 @@ Status VulkanDriver::warm_up(VkPipeline pipeline, VkDeviceAddress nothing) {
 }
 
 VkResult VulkanDriver::submit(const VkSubmitInfo2& info) {
-  const std::lock_guard lock(submission_);
+  const MutexLock lock(submission_);
   return calls_.QueueSubmit2(queue_, 1, &info, VK_NULL_HANDLE);
 }
 

@@ -10,13 +10,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/device/vulkan/calls.h"
 #include "engine/device/vulkan/dispatch.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 
@@ -111,7 +111,7 @@ class VulkanDriver {
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;
-  VkQueue queue_ = VK_NULL_HANDLE;
+  VkQueue queue_ PT_GUARDED_BY(submission_) = VK_NULL_HANDLE;
   uint32_t queue_family_ = 0;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   std::array<VkShaderModule, kShaderCount> modules_{};
@@ -124,7 +124,7 @@ class VulkanDriver {
   double nanoseconds_per_tick_ = 1;
   uint64_t calibrated_ticks_ = 0;
   int64_t calibrated_nanoseconds_ = 0;
-  std::mutex submission_;
+  Mutex submission_;
 };
 
 }  // namespace foliot
