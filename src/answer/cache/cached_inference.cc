@@ -1,7 +1,6 @@
 #include "answer/cache/cached_inference.h"
 
 #include <algorithm>
-#include <mutex>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "answer/inference/layer_call_id.h"
 #include "answer/inference/prediction_answer.h"
 #include "answer/inference/refused_answer.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 namespace {
@@ -68,10 +68,10 @@ struct CachedInference::Part {
 
   explicit Part(uint64_t bytes_max) : shelf(bytes_max) {}
 
-  mutable std::mutex mutex;  // guards what follows
-  PredictionShelf shelf;
-  std::unordered_map<PredictionKey, Flight, Hash128Hash> flights;
-  std::unordered_map<uint64_t, std::unique_ptr<Call>> calls;  // not answered, by value of CallId
+  mutable Mutex mutex;
+  PredictionShelf shelf GUARDED_BY(mutex);
+  std::unordered_map<PredictionKey, Flight, Hash128Hash> flights GUARDED_BY(mutex);
+  std::unordered_map<uint64_t, std::unique_ptr<Call>> calls GUARDED_BY(mutex);  // not answered, by value of CallId
 };
 
 struct CachedInference::Ended {
@@ -102,7 +102,7 @@ Inference::Started CachedInference::start(const Query& query, const Caller& call
   Call& started = *call;
   Part& part = part_of(key);
   {
-    std::unique_lock lock(part.mutex);
+    MutexLock lock(part.mutex);
     if (std::shared_ptr<const Prediction> prediction = part.shelf.find(key)) {
       lock.unlock();
       std::unique_ptr<Answer> answer = answer_of(started, std::move(prediction));
@@ -132,7 +132,7 @@ std::optional<CallError> CachedInference::compute(Call& call) {
   Started started = below_.start(call.kept.query(), {call.caller.tenant, call.caller.mailbox, call});
   if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
   // Its answer comes through the mailbox of this thread, so not before this.
-  const std::lock_guard lock(part_of(call.key).mutex);
+  const MutexLock lock(part_of(call.key).mutex);
   call.state = Call::State::kComputed;
   call.below = std::get<CallId>(started);
   return std::nullopt;
@@ -155,9 +155,9 @@ void CachedInference::on_answer(Call& call, std::unique_ptr<Answer> answer) {
 CachedInference::Ended CachedInference::end(Call& call, const std::shared_ptr<const Prediction>& prediction) {
   Part& part = part_of(call.key);
   Ended ended;
-  const std::lock_guard lock(part.mutex);
+  const MutexLock lock(part.mutex);
   if (prediction) part.shelf.insert(call.key, prediction);
-  const auto take = [&](CallId id) { return std::move(part.calls.extract(id.value()).mapped()); };
+  const auto take = [&](CallId id) REQUIRES(part.mutex) { return std::move(part.calls.extract(id.value()).mapped()); };
   const auto flight = part.flights.find(call.key);
   const bool led = flight != part.flights.end() && flight->second.leader == call.id;
   if (led && prediction) {
@@ -171,6 +171,7 @@ CachedInference::Ended CachedInference::end(Call& call, const std::shared_ptr<co
 }
 
 void CachedInference::replace_leader(Part& part, const PredictionKey& key) {
+  part.mutex.assert_held();  // Part is defined after this function is declared
   const auto flight = part.flights.find(key);
   std::vector<CallId>& followers = flight->second.followers;
   if (followers.empty()) {
@@ -178,7 +179,7 @@ void CachedInference::replace_leader(Part& part, const PredictionKey& key) {
     return;
   }
   const auto next = std::ranges::min_element(
-      followers, {}, [&](CallId follower) { return part.calls.at(follower.value())->urgency(); });
+      followers, {}, [&](CallId follower) REQUIRES(part.mutex) { return part.calls.at(follower.value())->urgency(); });
   const CallId leader = flight->second.leader = *next;
   followers.erase(next);
   Call& call = *part.calls.at(leader.value());
@@ -190,7 +191,7 @@ void CachedInference::go_on(CallId id) {
   Part& part = part_of(id);
   Call* call = nullptr;
   {
-    const std::lock_guard lock(part.mutex);
+    const MutexLock lock(part.mutex);
     const auto found = part.calls.find(id.value());
     if (found == part.calls.end()) return;  // cancelled
     call = found->second.get();
@@ -207,7 +208,7 @@ void CachedInference::cancel(CallId id) {
   Part& part = part_of(id);
   std::unique_ptr<Call> cancelled;
   {
-    std::unique_lock lock(part.mutex);
+    MutexLock lock(part.mutex);
     const auto found = part.calls.find(id.value());
     if (found == part.calls.end()) return;
     if (found->second->state == Call::State::kComputed) {
@@ -250,7 +251,7 @@ std::unique_ptr<Answer> CachedInference::answer_of(const Call& call, std::shared
 CacheStatistics CachedInference::cache_statistics() const {
   CacheStatistics sum;
   for (const auto& part : parts_) {
-    const std::lock_guard lock(part->mutex);
+    const MutexLock lock(part->mutex);
     sum.bytes += part->shelf.bytes();
     sum.predictions += part->shelf.size();
     sum.evictions += part->shelf.evictions();

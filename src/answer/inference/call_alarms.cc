@@ -4,7 +4,7 @@ namespace foliot {
 
 void CallAlarms::add(CallId call, TimePoint due, Mailbox& mailbox) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     calls_.emplace(std::pair(due, call), &mailbox);
     if (due >= runs_at_) return;
     runs_at_ = TimePoint();
@@ -13,12 +13,12 @@ void CallAlarms::add(CallId call, TimePoint due, Mailbox& mailbox) {
 }
 
 void CallAlarms::remove(CallId call, TimePoint due) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   calls_.erase({due, call});
 }
 
 TimePoint CallAlarms::run(TimePoint now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!calls_.empty() && calls_.begin()->first.first <= now) {
     const auto first = calls_.begin();
     // Under the lock: its mailbox is there while the call has not been removed.

@@ -9,11 +9,11 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "answer/inference/inference.h"
 #include "answer/inference/mailbox.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 
 namespace foliot {
@@ -40,9 +40,9 @@ class CallAlarms {
  private:
   const std::function<void(CallId)> expire_;
   std::function<void()> wake_ = [] {};
-  std::mutex mutex_;  // guards what follows
-  std::map<std::pair<TimePoint, CallId>, Mailbox*> calls_;
-  TimePoint runs_at_;  // as run() has said; from a wake on until then, long past
+  Mutex mutex_;
+  std::map<std::pair<TimePoint, CallId>, Mailbox*> calls_ GUARDED_BY(mutex_);
+  TimePoint runs_at_ GUARDED_BY(mutex_);  // as run() has said; from a wake on until then, long past
 };
 
 }  // namespace foliot

@@ -14,14 +14,14 @@ void Mailbox::push(Delivery& delivery) {
 }
 
 void Mailbox::post(std::function<void()> task) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (closed_) return;
   tasks_.push_back(std::move(task));
   wake_once();
 }
 
 void Mailbox::close() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   closed_ = true;
   tasks_.clear();
 }
@@ -37,7 +37,7 @@ void Mailbox::deliver() {
 
   std::vector<std::function<void()>> tasks;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     tasks.swap(tasks_);
   }
   for (const auto& task : tasks) task();

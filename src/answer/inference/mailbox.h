@@ -10,9 +10,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/spsc_ring.h"
 
 namespace foliot {
@@ -48,10 +48,10 @@ class Mailbox {
   SpscRing<Delivery*> done_;
   std::function<void()> wake_;
   std::atomic<bool> awake_{false};
-  std::mutex mutex_;
-  // Guarded by mutex_. One per load or unload in progress, or call whose time is up, and few others.
-  std::vector<std::function<void()>> tasks_;
-  bool closed_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  // One per load or unload in progress, or call whose time is up, and few others.
+  std::vector<std::function<void()>> tasks_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace foliot

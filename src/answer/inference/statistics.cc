@@ -90,7 +90,7 @@ ModelStatistics ModelCounters::snapshot() const {
 }
 
 std::shared_ptr<ModelCounters> CallStatistics::of(const ModelInfo& model) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Versions& versions = models_[model.name];
   for (const auto& counters : {versions.last, versions.before}) {
     if (counters != nullptr && counters->version() == model.version) return counters;
@@ -101,7 +101,7 @@ std::shared_ptr<ModelCounters> CallStatistics::of(const ModelInfo& model) {
 }
 
 std::vector<std::string> CallStatistics::names() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::string> names;
   names.reserve(models_.size());
   for (const auto& [name, versions] : models_) names.push_back(name);
@@ -109,14 +109,14 @@ std::vector<std::string> CallStatistics::names() const {
 }
 
 void CallStatistics::forget(const std::string& model) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   models_.erase(model);
 }
 
 std::vector<ModelStatistics> CallStatistics::snapshot() const {
   std::vector<std::shared_ptr<const ModelCounters>> all;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [name, versions] : models_) {
       all.push_back(versions.last);
       if (versions.before != nullptr) all.push_back(versions.before);

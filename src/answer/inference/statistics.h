@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 #include "foundation/core/action.h"
 #include "foundation/core/model_info.h"
@@ -128,8 +129,8 @@ class CallStatistics {
     std::shared_ptr<ModelCounters> last;
     std::shared_ptr<ModelCounters> before;  // nullptr where there was none
   };
-  mutable std::mutex mutex_;
-  std::map<std::string, Versions, std::less<>> models_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Versions, std::less<>> models_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

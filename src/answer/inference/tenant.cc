@@ -29,17 +29,17 @@ Tenant::Tenant(std::string name, const KeyLimits& limits) : id_(tenant_named(nam
 }
 
 uint32_t Tenant::weight() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return limits_.weight;
 }
 
 void Tenant::set_limits(const KeyLimits& limits) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   limits_ = limits;
 }
 
 std::optional<CallError> Tenant::enter(uint32_t requests, TimePoint now) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (limits_.requests_in_flight && statistics_.in_flight + requests > *limits_.requests_in_flight) {
     statistics_.over_in_flight += requests;
     return over_limit(fmt::format("the key may have {} requests in flight; {} are, and this call has {}",
@@ -65,12 +65,12 @@ std::optional<CallError> Tenant::enter(uint32_t requests, TimePoint now) {
 }
 
 void Tenant::leave(uint32_t requests) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   statistics_.in_flight -= requests;
 }
 
 void Tenant::count(Refusal refusal) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   switch (refusal) {
     case Refusal::kNone: ++statistics_.served; break;
     case Refusal::kOverShare: ++statistics_.over_share; break;
@@ -79,7 +79,7 @@ void Tenant::count(Refusal refusal) {
 }
 
 TenantStatistics Tenant::statistics() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return statistics_;
 }
 

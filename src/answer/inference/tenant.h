@@ -13,13 +13,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "answer/inference/call_error.h"
 #include "foundation/access/key_ring.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 #include "foundation/core/request.h"
 
@@ -57,11 +57,11 @@ class Tenant {
 
  private:
   const TenantId id_;
-  mutable std::mutex mutex_;
-  KeyLimits limits_;
-  std::optional<double> allowance_;  // of requests, as of then; nullopt: all of a second's
-  TimePoint allowance_at_;
-  TenantStatistics statistics_;
+  mutable Mutex mutex_;
+  KeyLimits limits_ GUARDED_BY(mutex_);
+  std::optional<double> allowance_ GUARDED_BY(mutex_);  // of requests, as of then; nullopt: all of a second's
+  TimePoint allowance_at_ GUARDED_BY(mutex_);
+  TenantStatistics statistics_ GUARDED_BY(mutex_);
 };
 
 // Leaves when it is destroyed.

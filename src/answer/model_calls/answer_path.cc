@@ -16,8 +16,9 @@ constexpr Duration kRefusalsAfter = Duration::seconds(1);
 AnswerPath::AnswerPath() : window_(kPrior) { update(); }
 
 void AnswerPath::record(Duration measured, bool served, TimePoint now) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || (!served && now < refusals_from_)) return;
+  if (!mutex_.try_lock()) return;
+  const MutexLock lock(mutex_, std::adopt_lock);
+  if (!served && now < refusals_from_) return;
   if (served) refusals_from_ = now + kRefusalsAfter;
   if (window_.record(std::max(measured, Duration()), now)) update();
 }

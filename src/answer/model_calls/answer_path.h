@@ -10,8 +10,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/tail_window.h"
 #include "foundation/base/time.h"
 
@@ -27,12 +27,12 @@ class AnswerPath {
   Duration length() const { return Duration::nanoseconds(length_.load(std::memory_order_relaxed)); }
 
  private:
-  void update();
+  void update() REQUIRES(mutex_);
 
   std::atomic<int64_t> length_;
-  std::mutex mutex_;
-  TailWindow window_;
-  TimePoint refusals_from_;
+  Mutex mutex_;
+  TailWindow window_ GUARDED_BY(mutex_);
+  TimePoint refusals_from_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -4,16 +4,15 @@
 #define FOLIOT_ANSWER_MODEL_CALLS_FAKE_CONTROLLER_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/core/call_label.h"
 #include "foundation/core/ports.h"
 #include "foundation/core/request_origin.h"
@@ -38,7 +37,7 @@ class FakeController : public LabelledRequestSink {
   }
   void stop() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       stopped_ = true;
     }
     changed_.notify_all();
@@ -47,51 +46,51 @@ class FakeController : public LabelledRequestSink {
 
   // Every request from now on is refused so; kNone: served.
   void refuse(Refusal refusal, std::string detail = "", Duration earliest_after_arrival = Duration()) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     refusal_ = refusal;
     detail_ = std::move(detail);
     earliest_ = earliest_after_arrival;
   }
   void hold() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     held_ = true;
   }
   void release() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       held_ = false;
     }
     changed_.notify_all();
   }
   // Waits until so many requests were submitted, or cancelled, in all.
   void await_submitted(size_t count) {
-    std::unique_lock lock(mutex_);
-    observed_.wait(lock, [&] { return submitted_.size() >= count; });
+    MutexLock lock(mutex_);
+    observed_.wait(mutex_, [&]() REQUIRES(mutex_) { return submitted_.size() >= count; });
   }
   void await_cancelled(size_t count) {
-    std::unique_lock lock(mutex_);
-    observed_.wait(lock, [&] { return cancelled_ >= count; });
+    MutexLock lock(mutex_);
+    observed_.wait(mutex_, [&]() REQUIRES(mutex_) { return cancelled_ >= count; });
   }
   std::vector<Request> submitted() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return submitted_;
   }
 
   void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (remember_) labels_.push_back(std::move(label));
     }
     submit(request);
   }
   // Of the requests that were submitted, in this order; null: of one without an id.
   std::vector<std::shared_ptr<const CallLabel>> labels() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return labels_;
   }
   void submit(const Request& request) override {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       queue_.push_back(request);
       if (remember_) submitted_.push_back(request);
     }
@@ -99,7 +98,7 @@ class FakeController : public LabelledRequestSink {
     observed_.notify_all();
   }
   void cancel(RequestId request, Refusal reason) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (size_t i = 0; i < queue_.size(); ++i)
       if (queue_[i].id == request) {
         gone_.emplace_back(queue_[i], reason);
@@ -112,7 +111,7 @@ class FakeController : public LabelledRequestSink {
   }
   // Under load, not to keep every request that ever was.
   void forget() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     remember_ = false;
   }
 
@@ -123,8 +122,9 @@ class FakeController : public LabelledRequestSink {
     while (true) {
       Completion refusal;
       {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return stopped_ || !gone_.empty() || (!held_ && !queue_.empty()); });
+        MutexLock lock(mutex_);
+        changed_.wait(mutex_,
+                      [&]() REQUIRES(mutex_) { return stopped_ || !gone_.empty() || (!held_ && !queue_.empty()); });
         if (stopped_ && queue_.empty() && gone_.empty()) return;
         if (!held_ || stopped_) requests.swap(queue_);
         gone.swap(gone_);
@@ -171,20 +171,20 @@ class FakeController : public LabelledRequestSink {
   RequestOrigin* origin_ = nullptr;
   std::map<ModelId, Compute> models_;
   std::thread thread_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable observed_;
-  bool stopped_ = false;
-  bool held_ = false;
-  bool remember_ = true;
-  Refusal refusal_ = Refusal::kNone;
-  std::string detail_;
-  Duration earliest_;
-  std::vector<Request> queue_;
-  std::vector<std::pair<Request, Refusal>> gone_;
-  std::vector<Request> submitted_;
-  std::vector<std::shared_ptr<const CallLabel>> labels_;
-  size_t cancelled_ = 0;
+  Mutex mutex_;
+  Condition changed_;
+  Condition observed_;
+  bool stopped_ GUARDED_BY(mutex_) = false;
+  bool held_ GUARDED_BY(mutex_) = false;
+  bool remember_ GUARDED_BY(mutex_) = true;
+  Refusal refusal_ GUARDED_BY(mutex_) = Refusal::kNone;
+  std::string detail_ GUARDED_BY(mutex_);
+  Duration earliest_ GUARDED_BY(mutex_);
+  std::vector<Request> queue_ GUARDED_BY(mutex_);
+  std::vector<std::pair<Request, Refusal>> gone_ GUARDED_BY(mutex_);
+  std::vector<Request> submitted_ GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<const CallLabel>> labels_ GUARDED_BY(mutex_);
+  size_t cancelled_ GUARDED_BY(mutex_) = 0;
 };
 
 // ---- What the models of answer/inference/conformance/test_models.h compute

@@ -399,7 +399,7 @@ void InferenceCall::collect_stages() {
 }
 
 void InferenceCall::fail(std::string_view reason) {
-  const std::lock_guard lock(failure_mutex_);
+  const MutexLock lock(failure_mutex_);
   if (failure_.empty()) failure_ = reason.substr(0, kFailureBytesMax);
 }
 

@@ -18,6 +18,7 @@
 #include "answer/inference/query.h"
 #include "answer/model_calls/bounded_tensor.h"
 #include "answer/model_calls/stage_tensors.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/model_info.h"
@@ -171,8 +172,8 @@ class InferenceCall {
   std::unique_ptr<StageTensors> stages_;  // of a pipeline
 
   std::vector<Completion> completions_;
-  std::mutex failure_mutex_;
-  std::string failure_;  // GUARDED_BY failure_mutex_ until the call is done
+  Mutex failure_mutex_;
+  std::string failure_ GUARDED_BY(failure_mutex_);  // until the call is done
 };
 
 }  // namespace foliot

@@ -4,11 +4,11 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <utility>
 
+#include "foundation/base/mutex.h"
 #include "observe/metrics/families.h"
 
 namespace foliot {
@@ -161,10 +161,10 @@ struct Metrics::Series {
     }
   }
 
-  // REQUIRES: requests_mutex is held.
-  Requests& requests_of(const std::string& model);
-  // `time`: from arrival to the deadline, Duration::max() without one. REQUIRES: requests_mutex is held.
-  void count_ended(const std::string& model, Refusal refusal, uint32_t rows, Duration waited, Duration time);
+  Requests& requests_of(const std::string& model) REQUIRES(requests_mutex);
+  // `time`: from arrival to the deadline, Duration::max() without one.
+  void count_ended(const std::string& model, Refusal refusal, uint32_t rows, Duration waited, Duration time)
+      REQUIRES(requests_mutex);
 
   CallStatistics& statistics;
   prometheus::Registry registry;
@@ -199,13 +199,11 @@ struct Metrics::Series {
   Family<Counter>& unknown_names =
       counter_family(registry, "foliot_unknown_names_total", "Names in requests that are unknown and were ignored");
 
-  // REQUIRES: requests_mutex is held.
-  void forget(const std::string& model);
+  void forget(const std::string& model) REQUIRES(requests_mutex);
 
-  std::mutex requests_mutex;
-  std::unordered_map<std::string, Requests> requests;  // by model; guarded by requests_mutex
-
-  std::unordered_map<std::string, TimePoint> gone_since;  // likewise, of those that are not served
+  Mutex requests_mutex;
+  std::unordered_map<std::string, Requests> requests GUARDED_BY(requests_mutex);     // by model
+  std::unordered_map<std::string, TimePoint> gone_since GUARDED_BY(requests_mutex);  // of those that are not served
 
   // Of the controller's loop:
   std::unordered_map<ModelId, std::shared_ptr<ModelCounters>> counters;
@@ -215,7 +213,7 @@ Metrics::Metrics(CallStatistics& statistics) : series_(std::make_unique<Series>(
 Metrics::~Metrics() = default;
 
 void Metrics::count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, Duration waited, Duration time) {
-  const std::lock_guard lock(series_->requests_mutex);
+  const MutexLock lock(series_->requests_mutex);
   series_->count_ended(model.name, refusal, rows, waited, time);
 }
 
@@ -261,7 +259,7 @@ void Metrics::Series::count_ended(const std::string& model, Refusal refusal, uin
 
 void Metrics::count(const ModelInfo& model, const Completion& completion) {
   Series& series = *series_;
-  const std::lock_guard lock(series.requests_mutex);
+  const MutexLock lock(series.requests_mutex);
   series.count_ended(model.name, completion.refusal, 1, completion.finished - completion.arrival,
                      completion.deadline - completion.arrival);
   if (!completion.served()) return;
@@ -288,7 +286,7 @@ void Metrics::Series::forget(const std::string& model) {
 
 void Metrics::forget_gone(const std::function<bool(const std::string&)>& is_served, TimePoint now) const {
   Series& series = *series_;
-  const std::lock_guard lock(series.requests_mutex);
+  const MutexLock lock(series.requests_mutex);
   std::unordered_map<std::string, TimePoint> still_gone;
   for (const std::string& model : series.statistics.names()) {
     if (is_served(model)) continue;

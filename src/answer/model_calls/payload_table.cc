@@ -38,7 +38,7 @@ PayloadTable::PayloadTable(uint32_t capacity, uint64_t bytes_max)
     : slots_(capacity),
       claims_(capacity),
       shares_({without_kept(capacity, kCompiledBatchSizeMax), without_kept(bytes_max, 1)},
-              [this](const QueueShares::Entry& entry) {
+              [this](const QueueShares::Entry& entry) REQUIRES(mutex_) {
                 const Claim& claim = claims_[slot_of(PayloadHandle(entry.id))];
                 return claim.counted && claim.entry.id == entry.id;
               }) {
@@ -53,7 +53,7 @@ PayloadTable::~PayloadTable() {
 }
 
 bool PayloadTable::acquire(PendingCall& call, std::span<PayloadHandle> handles, std::vector<PayloadHandle>& evicted) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (free_.size() < handles.size()) return false;
   QueueShares::Entry entry = entry_of(call);
   entry.id = next_handle(free_.back()).value();
@@ -84,7 +84,7 @@ PayloadHandle PayloadTable::next_handle(uint32_t slot) const {
 }
 
 void PayloadTable::release(std::span<const PayloadHandle> handles) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Claim& claim = claims_[slot_of(handles.front())];
   if (std::exchange(claim.counted, false)) shares_.remove(claim.entry);
   for (PayloadHandle payload : handles) {
@@ -155,8 +155,8 @@ void PayloadTable::finish_empty(PayloadHandle run, uint32_t stage) {
 void PayloadTable::fail(PayloadHandle payload, std::string_view reason) { find(payload).call->call().fail(reason); }
 
 bool PayloadTable::wait_until_unused(Duration timeout) {
-  std::unique_lock lock(mutex_);
-  return unused_.wait_for(lock, std::chrono::nanoseconds(timeout.nanoseconds()), [this] { return in_use() == 0; });
+  MutexLock lock(mutex_);
+  return unused_.wait_for(mutex_, timeout, [this]() REQUIRES(mutex_) { return in_use() == 0; });
 }
 
 }  // namespace foliot

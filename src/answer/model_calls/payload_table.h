@@ -13,14 +13,13 @@
 #define FOLIOT_ANSWER_MODEL_CALLS_PAYLOAD_TABLE_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/core/payload.h"
 #include "foundation/core/queue_shares.h"
 #include "foundation/core/stage_visit.h"
@@ -83,14 +82,13 @@ class PayloadTable : public PayloadStore {
 
   std::vector<Slot> slots_;
   std::atomic<uint32_t> in_use_{0};
-  std::mutex mutex_;
-  std::condition_variable unused_;  // no handle is in use
-  // Guarded by mutex_:
-  std::vector<uint32_t> free_;
-  std::vector<Claim> claims_;
-  QueueShares shares_;
-  std::vector<QueueShares::Entry> evicted_;  // in acquire()
-  uint64_t next_sequence_ = 1;
+  Mutex mutex_;
+  Condition unused_;  // no handle is in use
+  std::vector<uint32_t> free_ GUARDED_BY(mutex_);
+  std::vector<Claim> claims_ GUARDED_BY(mutex_);
+  QueueShares shares_ GUARDED_BY(mutex_);
+  std::vector<QueueShares::Entry> evicted_ GUARDED_BY(mutex_);  // in acquire()
+  uint64_t next_sequence_ GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace foliot

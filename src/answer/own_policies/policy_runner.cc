@@ -16,7 +16,7 @@ PolicyRunner::PolicyRunner(PolicyPlace place, std::shared_ptr<ServedApplication>
 
 PolicyRunner::~PolicyRunner() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.notify_all();
@@ -29,8 +29,8 @@ Status PolicyRunner::start() {
 }
 
 bool PolicyRunner::wait(Duration most) {
-  std::unique_lock lock(mutex_);
-  stop_.wait_for(lock, std::chrono::nanoseconds(most.nanoseconds()), [this] { return stopping_.load(); });
+  MutexLock lock(mutex_);
+  stop_.wait_for(mutex_, most, [this]() REQUIRES(mutex_) { return stopping_.load(); });
   return !stopping_;
 }
 

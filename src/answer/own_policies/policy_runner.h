@@ -8,14 +8,13 @@
 #define FOLIOT_ANSWER_OWN_POLICIES_POLICY_RUNNER_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "answer/own_policies/policy_process.h"
 #include "answer/selection/served_application.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/thread.h"
@@ -53,8 +52,8 @@ class PolicyRunner {
   size_t asked_ = 0;  // observations that the process is asked about
   bool failed_before_ = false;
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;
-  std::condition_variable stop_;
+  Mutex mutex_;
+  Condition stop_;
   Thread thread_;
 };
 

@@ -25,7 +25,7 @@ Duration least_reserve(TimePoint arrival, TimePoint deadline) {
 CallTimer::CallTimer(std::function<void(CallId)> expire) : CallAlarms(std::move(expire)), lateness_(kLatenessPrior) {}
 
 TimePoint CallTimer::due(TimePoint arrival, TimePoint deadline) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Duration time = deadline - arrival;
   const Duration measured = std::max(lateness_.tail(kLateShare), lateness_.recent());
   const Duration least = std::max(least_reserve(arrival, deadline), time / kDuePartMin);
@@ -33,7 +33,7 @@ TimePoint CallTimer::due(TimePoint arrival, TimePoint deadline) const {
 }
 
 void CallTimer::record(TimePoint due, TimePoint now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   lateness_.record(std::max(now - due, Duration()), now);
 }
 

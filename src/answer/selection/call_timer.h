@@ -9,9 +9,9 @@
 #define FOLIOT_ANSWER_SELECTION_CALL_TIMER_H_
 
 #include <functional>
-#include <mutex>
 
 #include "answer/inference/call_alarms.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/tail_window.h"
 #include "foundation/base/time.h"
 
@@ -30,8 +30,8 @@ class CallTimer : public CallAlarms {
   void record(TimePoint due, TimePoint now);
 
  private:
-  mutable std::mutex mutex_;
-  TailWindow lateness_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  TailWindow lateness_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

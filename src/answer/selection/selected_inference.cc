@@ -301,34 +301,34 @@ uint64_t SelectedInference::layer_number(CallId call) { return layer_call_number
 void SelectedInference::serve(std::vector<Application> applications, Catalog& catalog) {
   catalog_ = &catalog;
   watch_ = catalog.watch([this](const std::string& name, const Catalog::EntryPtr& entry) { on_change(name, entry); });
-  const std::lock_guard lock(update_mutex_);
+  const MutexLock lock(update_mutex_);
   for (Application& application : applications) add(std::move(application));
   index_models();
-  for (const auto& [name, served] : applications_) update(*served);
+  for (const auto& served : all()) update(*served);
 }
 
 std::vector<std::string> SelectedInference::replace(std::vector<Application> applications) {
   std::vector<std::string> notes;
   std::set<std::string> present, removed;
   {
-    const std::lock_guard lock(update_mutex_);
+    const MutexLock lock(update_mutex_);
     std::vector<std::shared_ptr<Served>> changed;
     for (Application& application : applications) {
       present.insert(application.name);
-      const auto known = applications_.find(application.name);
-      if (known == applications_.end()) {
+      const std::shared_ptr<Served> known = find_any(application.name);
+      if (known == nullptr) {
         changed.push_back(add(std::move(application)));
         continue;
       }
-      Served& served = *known->second;
+      Served& served = *known;
       const bool is_current = is_same(*served.application.application(), application);
       if (served.next ? is_same(*served.next, application) : is_current) continue;
       served.next.reset();
       if (!is_current) served.next = std::move(application);
-      changed.push_back(known->second);
+      changed.push_back(known);
     }
     {
-      const std::unique_lock map_lock(applications_mutex_);
+      const MutexLock map_lock(applications_mutex_);
       std::erase_if(applications_, [&](const auto& known) {
         if (!present.contains(known.first)) removed.insert(known.first);
         return !present.contains(known.first);
@@ -364,7 +364,7 @@ std::shared_ptr<SelectedInference::Served> SelectedInference::add(Application ap
   auto served = std::make_shared<Served>(std::move(application), seed);
   if (keeps_changes_) served->application.restore({});
   if (shares_learning_) served->application.share();
-  const std::unique_lock lock(applications_mutex_);
+  const MutexLock lock(applications_mutex_);
   applications_[name] = served;
   any_.store(true, std::memory_order_release);
   return served;
@@ -372,7 +372,7 @@ std::shared_ptr<SelectedInference::Served> SelectedInference::add(Application ap
 
 void SelectedInference::index_models() {
   by_model_.clear();
-  for (const auto& [name, served] : applications_) {
+  for (const auto& served : all()) {
     std::set<std::string> models;
     for (const std::string& model : served->application.application()->models) models.insert(model);
     if (served->next) models.insert(served->next->models.begin(), served->next->models.end());
@@ -383,9 +383,8 @@ void SelectedInference::index_models() {
 void SelectedInference::on_change(const std::string& name, const Catalog::EntryPtr& entry) {
   // Its own change of an application's entry comes here, too, from a thread that holds the lock.
   if (entry != nullptr && entry->role == EntryRole::kApplication) return;
-  const std::lock_guard lock(update_mutex_);
-  const auto own = applications_.find(name);
-  if (own != applications_.end()) update(*own->second);
+  const MutexLock lock(update_mutex_);
+  if (const std::shared_ptr<Served> own = find_any(name)) update(*own);
   const auto changed = by_model_.find(name);
   if (changed == by_model_.end()) return;
   for (Served* served : std::vector<Served*>(changed->second)) update(*served);
@@ -431,14 +430,19 @@ void SelectedInference::update(Served& served) {
 
 std::shared_ptr<SelectedInference::Served> SelectedInference::find(std::string_view name) const {
   if (!any_.load(std::memory_order_acquire)) return nullptr;
-  const std::shared_lock lock(applications_mutex_);
+  std::shared_ptr<Served> found = find_any(name);
+  return found == nullptr || found->shadowed ? nullptr : found;
+}
+
+std::shared_ptr<SelectedInference::Served> SelectedInference::find_any(std::string_view name) const {
+  const ReaderLock lock(applications_mutex_);
   const auto found = applications_.find(name);
-  return found == applications_.end() || found->second->shadowed ? nullptr : found->second;
+  return found == applications_.end() ? nullptr : found->second;
 }
 
 std::vector<std::shared_ptr<SelectedInference::Served>> SelectedInference::all() const {
   std::vector<std::shared_ptr<Served>> all;
-  const std::shared_lock lock(applications_mutex_);
+  const ReaderLock lock(applications_mutex_);
   for (const auto& [name, served] : applications_) all.push_back(served);
   return all;
 }
@@ -462,7 +466,7 @@ Inference::Started SelectedInference::start(const Query& query, const Caller& ca
       timer_.add(id, call->due, caller.mailbox);
     }
     Shard& shard = shard_of(id);
-    const std::lock_guard lock(shard.mutex);
+    const MutexLock lock(shard.mutex);
     shard.calls.emplace(id.value(), std::move(call));
     return id;
   }
@@ -486,7 +490,7 @@ void SelectedInference::conclude(const Call& call) {
 
 SelectedInference::Call* SelectedInference::find_call(CallId id) {
   Shard& shard = shard_of(id);
-  const std::lock_guard lock(shard.mutex);
+  const MutexLock lock(shard.mutex);
   const auto found = shard.calls.find(id.value());
   return found == shard.calls.end() ? nullptr : found->second.get();
 }
@@ -495,7 +499,7 @@ void SelectedInference::finish(CallId id) {
   std::unique_ptr<Call> call;
   {
     Shard& shard = shard_of(id);
-    const std::lock_guard lock(shard.mutex);
+    const MutexLock lock(shard.mutex);
     call = std::move(shard.calls.extract(id.value()).mapped());
   }
   if (call->answered) return;
@@ -632,13 +636,14 @@ Status SelectedInference::observe(const Observation& observation) {
 }
 
 void SelectedInference::restore(std::span<const Learned> learned) {
-  const std::lock_guard lock(update_mutex_);
+  const MutexLock lock(update_mutex_);
   keeps_changes_ = true;
-  for (const auto& [name, served] : applications_) {
-    const std::string learns_as = served->application.application()->learns_as();
+  for (const auto& served : all()) {
+    const auto application = served->application.application();
+    const std::string learns_as = application->learns_as();
     std::vector<ServedApplication::Learned> own;
     for (const Learned& one : learned) {
-      if (one.application == name && one.learns_as == learns_as) own.push_back(one.learned);
+      if (one.application == application->name && one.learns_as == learns_as) own.push_back(one.learned);
     }
     served->application.restore(own);
   }
@@ -647,20 +652,21 @@ void SelectedInference::restore(std::span<const Learned> learned) {
 std::vector<SelectedInference::Learned> SelectedInference::take_changes() {
   std::vector<Learned> changes;
   // While no definition changes, which would be another one's to learn.
-  const std::lock_guard lock(update_mutex_);
-  for (const auto& [name, served] : applications_) {
-    const std::string learns_as = served->application.application()->learns_as();
+  const MutexLock lock(update_mutex_);
+  for (const auto& served : all()) {
+    const auto application = served->application.application();
+    const std::string learns_as = application->learns_as();
     for (ServedApplication::Learned& one : served->application.take_changes()) {
-      changes.push_back({name, learns_as, std::move(one)});
+      changes.push_back({application->name, learns_as, std::move(one)});
     }
   }
   return changes;
 }
 
 void SelectedInference::share_learning() {
-  const std::lock_guard lock(update_mutex_);
+  const MutexLock lock(update_mutex_);
   shares_learning_ = true;
-  for (const auto& [name, served] : applications_) served->application.share();
+  for (const auto& served : all()) served->application.share();
 }
 
 std::vector<std::shared_ptr<ServedApplication>> SelectedInference::served_applications() const {

@@ -40,9 +40,7 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +55,7 @@
 #include "answer/selection/call_timer.h"
 #include "answer/selection/kept_inputs.h"
 #include "answer/selection/served_application.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
 #include "foundation/core/feedback_record.h"
@@ -129,25 +128,26 @@ class SelectedInference : public Inference {
     std::optional<Application> next;    // its definition, once that can be served; guarded by update_mutex_
   };
   struct Shard {
-    mutable std::mutex mutex;
+    mutable Mutex mutex;
     // By value of CallId: those that are not answered, or have a model that has not ended.
-    std::unordered_map<uint64_t, std::unique_ptr<Call>> calls;
+    std::unordered_map<uint64_t, std::unique_ptr<Call>> calls GUARDED_BY(mutex);
   };
 
   static constexpr size_t kShards = 16;
 
   std::shared_ptr<Served> find(std::string_view name) const;
+  // Also one whose name a model has.
+  std::shared_ptr<Served> find_any(std::string_view name) const;
   std::vector<std::shared_ptr<Served>> all() const;
-  // REQUIRES of what follows: update_mutex_ is held.
-  std::shared_ptr<Served> add(Application application);
-  void index_models();
-  ApplicationInterface interface_now(const Application& application) const;
+  std::shared_ptr<Served> add(Application application) REQUIRES(update_mutex_);
+  void index_models() REQUIRES(update_mutex_);
+  ApplicationInterface interface_now(const Application& application) const REQUIRES(update_mutex_);
   // What keeps `next` from being served; empty: it is, or there is none.
-  std::string take_next(Served& served);
-  std::string note_of(const Served& served) const;
+  std::string take_next(Served& served) REQUIRES(update_mutex_);
+  std::string note_of(const Served& served) const REQUIRES(update_mutex_);
   Shard& shard_of(CallId call) { return shards_[layer_number(call) % kShards]; }
   static uint64_t layer_number(CallId call);
-  void update(Served& served);
+  void update(Served& served) REQUIRES(update_mutex_);
   // Of any thread:
   void on_change(const std::string& name, const Catalog::EntryPtr& entry);
   // nullptr: it is answered, and all of its models have ended. On the thread of its mailbox, which
@@ -171,14 +171,14 @@ class SelectedInference : public Inference {
   bool describes_selections_ = false;
   FeedbackSink* feedback_log_ = nullptr;  // null: none is kept
   std::atomic<bool> any_{false};          // there was an application
-  mutable std::shared_mutex applications_mutex_;
-  // Guarded by it, and changed under update_mutex_ alone.
-  std::map<std::string, std::shared_ptr<Served>, std::less<>> applications_;
+  mutable SharedMutex applications_mutex_;
+  // Changed under update_mutex_ alone.
+  std::map<std::string, std::shared_ptr<Served>, std::less<>> applications_ GUARDED_BY(applications_mutex_);
   Catalog* catalog_ = nullptr;
-  std::mutex update_mutex_;     // of the thread that changes entries of applications; guards what follows
-  bool keeps_changes_ = false;  // restore() was called
-  bool shares_learning_ = false;
-  std::map<std::string, std::vector<Served*>, std::less<>> by_model_;
+  Mutex update_mutex_;                                    // of the thread that changes entries of applications
+  bool keeps_changes_ GUARDED_BY(update_mutex_) = false;  // restore() was called
+  bool shares_learning_ GUARDED_BY(update_mutex_) = false;
+  std::map<std::string, std::vector<Served*>, std::less<>> by_model_ GUARDED_BY(update_mutex_);
   KeptInputs inputs_;
   CallTimer timer_{[this](CallId call) { expire(call); }};
   std::array<Shard, kShards> shards_;

@@ -71,7 +71,7 @@ ServedApplication::ServedApplication(Application application, uint64_t seed)
 }
 
 std::shared_ptr<const Application> ServedApplication::application() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return application_;
 }
 
@@ -86,7 +86,7 @@ bool ServedApplication::takes_feedback_of(const Application& application) const 
 
 void ServedApplication::redefine(Application application, ApplicationInterface interface) {
   FOLIOT_CHECK(application.status.ok());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto before = std::exchange(application_, std::make_shared<const Application>(std::move(application)));
   if (!takes_feedback_of(*before)) feedback_.clear();
   feedback_.set_limits(application_->feedback_window, application_->feedback_max);
@@ -121,13 +121,13 @@ void ServedApplication::begin_anew() {
 }
 
 void ServedApplication::update(ApplicationInterface interface) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool ready = interface.state == ModelState::kReady;
   available_ = ready ? std::move(interface.available) : std::vector<bool>();
 }
 
 std::optional<ServedApplication::Selected> ServedApplication::select(std::string_view context) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::ranges::count(available_, true) == 0) return std::nullopt;
   std::optional<Selection> probe = select_probe();
   const bool is_probe = probe.has_value();
@@ -173,7 +173,7 @@ std::vector<bool> ServedApplication::available_without(std::span<const uint32_t>
 
 std::optional<Selection> ServedApplication::select_again(const Selected& selected, std::span<const uint32_t> asked,
                                                          std::string_view context) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (tries_left_ < asked.size() || available_.empty() || !is_learned_alike(*selected.application)) return std::nullopt;
   const std::vector<bool> available = available_without(asked);
   if (available.empty()) return std::nullopt;
@@ -183,7 +183,7 @@ std::optional<Selection> ServedApplication::select_again(const Selected& selecte
 }
 
 void ServedApplication::conclude(const Selected& selected, std::string_view context, const Tries& tries) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (selected.is_probe) probing_ = false;
   if (tries.answered) {
     tries_left_ = std::min(tries_left_ + 1, kTriesInVainMax);
@@ -230,7 +230,7 @@ ServedApplication::Combined ServedApplication::combine(const Selected& selected,
   const bool some_missing = std::ranges::count(predictions, nullptr) > 0;
   std::vector<RunningMeans> means(selection.models.size());
   if (some_missing && selection.models.size() > 1) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool known = application.models == application_->models;
     for (size_t i = 0; known && i < means.size(); ++i) means[i] = means_[selection.models[i]];
   }
@@ -251,7 +251,7 @@ ServedApplication::Combined ServedApplication::combine(const Selected& selected,
     const Prediction::Output* output = one == nullptr ? nullptr : compared_output(rule, *one);
     call.outputs.push_back(output == nullptr ? std::nullopt : std::optional(*output));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (takes_feedback_of(application)) combined.feedback_id = feedback_.add(std::move(call), now);
   ++statistics_.answers;
   statistics_.partial += some_missing ? 1 : 0;
@@ -266,18 +266,18 @@ ServedApplication::Combined ServedApplication::combine(const Selected& selected,
 }
 
 void ServedApplication::count_default() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++statistics_.answers;
   ++statistics_.defaults;
 }
 
 void ServedApplication::count_refused() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++statistics_.refusals;
 }
 
 void ServedApplication::count_expired() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++statistics_.expired;
 }
 
@@ -333,7 +333,7 @@ Result<std::vector<std::optional<double>>> ServedApplication::losses_of(const Ob
 
 Status ServedApplication::observe(const Observation& observation, TimePoint now, FeedbackSink* log) {
   const TenantId tenant = observation.tenant ? observation.tenant->id() : TenantId();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FOLIOT_ASSIGN_OR_RETURN(const AnsweredCall* call, feedback_.find(observation.feedback_id, tenant, now));
   FOLIOT_ASSIGN_OR_RETURN(auto losses, losses_of(observation, *call));
   for (const uint32_t model : call->failed) losses[model] = losses[model].value_or(1);
@@ -387,7 +387,7 @@ void ServedApplication::note_unshared(const std::string& context,
 }
 
 void ServedApplication::restore(std::span<const Learned> learned) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   keeps_changes_ = true;
   if (!application_->status.ok()) return;
   for (const Learned& one : learned) {
@@ -398,7 +398,7 @@ void ServedApplication::restore(std::span<const Learned> learned) {
 }
 
 std::vector<ServedApplication::Learned> ServedApplication::take_changes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Learned> changes;
   for (const std::string& context : std::exchange(changed_, {})) {
     const SelectionState* state = context.empty() ? &states_.own() : states_.peek(context);
@@ -408,7 +408,7 @@ std::vector<ServedApplication::Learned> ServedApplication::take_changes() {
 }
 
 void ServedApplication::share() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   shares_ = true;
 }
 
@@ -418,13 +418,13 @@ std::string ServedApplication::name_of_learning() const {
 }
 
 std::string ServedApplication::shared_name() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return name_of_learning();
 }
 
 std::vector<ServedApplication::Unshared> ServedApplication::unshared(const std::string& name,
                                                                      size_t contexts_max) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Unshared> all;
   if (name_of_learning() != name) return all;
   for (const std::string& context : unshared_.contexts()) {
@@ -441,12 +441,12 @@ std::vector<ServedApplication::Unshared> ServedApplication::unshared(const std::
 }
 
 void ServedApplication::set_shared(const Unshared& known, uint64_t revision) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unshared_.shared(known.state.context, known.last, revision);
 }
 
 Status ServedApplication::take(const std::string& name, const SharedState& shared) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (name_of_learning() != name) return Status();
   if (shared.bytes.empty()) {
     if (unshared_.find(shared.context) != nullptr) unshared_.set_revision(shared.context, shared.revision);
@@ -474,12 +474,12 @@ void ServedApplication::note_own(const std::string& context, const std::shared_p
 }
 
 std::shared_ptr<const OwnPolicy> ServedApplication::own_policy() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return application_->status.ok() ? application_->own : nullptr;
 }
 
 std::optional<ServedApplication::OwnWork> ServedApplication::first_own_work() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (application_->own == nullptr) return std::nullopt;
   const std::span<const double> state = application_->own->own_state(states_.own());
   return OwnWork{.policy = application_->own,
@@ -490,7 +490,7 @@ std::optional<ServedApplication::OwnWork> ServedApplication::first_own_work() co
 }
 
 std::optional<ServedApplication::OwnWork> ServedApplication::take_own_work(size_t feedback_max) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (application_->own == nullptr || !application_->own->has_part(states_.own())) return std::nullopt;
   auto taken = own_feedback_.take(feedback_max);
   if (!taken) return std::nullopt;
@@ -506,7 +506,7 @@ std::optional<ServedApplication::OwnWork> ServedApplication::take_own_work(size_
 }
 
 void ServedApplication::take_own_part(const OwnWork& work, const OwnPolicy::Part& part) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (application_->own == nullptr || application_->own->options() != work.policy->options()) return;
   if (!work.context.empty() && states_.peek(work.context) == nullptr) return;
   SelectionState& state = work.context.empty() ? states_.own() : states_.make(work.context);
@@ -516,14 +516,14 @@ void ServedApplication::take_own_part(const OwnWork& work, const OwnPolicy::Part
 }
 
 void ServedApplication::fail_own(size_t lost) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   own_in_force_ = false;
   ++statistics_.own_failures;
   statistics_.own_unlearned += lost;
 }
 
 ApplicationStatistics ServedApplication::statistics() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ApplicationStatistics copy = statistics_;
   copy.application = application_;
   copy.contexts = states_.size();

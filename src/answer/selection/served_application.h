@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -29,6 +28,7 @@
 #include "answer/selection/running_means.h"
 #include "answer/selection/shared_states.h"
 #include "answer/selection/unshared_feedback.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/random.h"
 #include "foundation/base/time.h"
 #include "foundation/core/feedback_record.h"
@@ -187,47 +187,50 @@ class ServedApplication {
   };
   static constexpr size_t kSuspectsMax = 1000;  // beyond, misses count for nothing
 
-  // Whether what calls of this definition bring is of use to the one of now. REQUIRES: mutex_ is held.
-  bool takes_feedback_of(const Application& application) const;
-  // Whether its policy and models are those of now. REQUIRES: mutex_ is held.
-  bool is_learned_alike(const Application& application) const;
-  Status learn(const AnsweredCall& call, const std::vector<std::optional<double>>& losses);
-  void begin_anew();
-  void note_change(const std::string& context);
-  void note_unshared(const std::string& context, const std::shared_ptr<const LearnedFeedback>& feedback);
-  void learn_miss(const Selection& selection, const std::string& context);
-  std::optional<Selection> select_probe();
-  Selection choose(const SelectionState& state, const std::vector<bool>& available, Random& random) const;
-  void note_own(const std::string& context, const std::shared_ptr<const LearnedFeedback>& feedback);
-  void decide_suspects(const Tries& probe);
+  // Whether what calls of this definition bring is of use to the one of now.
+  bool takes_feedback_of(const Application& application) const REQUIRES(mutex_);
+  // Whether its policy and models are those of now.
+  bool is_learned_alike(const Application& application) const REQUIRES(mutex_);
+  Status learn(const AnsweredCall& call, const std::vector<std::optional<double>>& losses) REQUIRES(mutex_);
+  void begin_anew() REQUIRES(mutex_);
+  void note_change(const std::string& context) REQUIRES(mutex_);
+  void note_unshared(const std::string& context, const std::shared_ptr<const LearnedFeedback>& feedback)
+      REQUIRES(mutex_);
+  void learn_miss(const Selection& selection, const std::string& context) REQUIRES(mutex_);
+  std::optional<Selection> select_probe() REQUIRES(mutex_);
+  Selection choose(const SelectionState& state, const std::vector<bool>& available, Random& random) const
+      REQUIRES(mutex_);
+  void note_own(const std::string& context, const std::shared_ptr<const LearnedFeedback>& feedback) REQUIRES(mutex_);
+  void decide_suspects(const Tries& probe) REQUIRES(mutex_);
   // As available_, without these; none: empty.
-  std::vector<bool> available_without(std::span<const uint32_t> models) const;
-  SelectionState& state_of(const std::string& context);
-  std::string name_of_learning() const;
-  Result<std::vector<std::optional<double>>> losses_of(const Observation& observation, const AnsweredCall& call) const;
-  Result<std::vector<std::optional<double>>> sent_losses(const Observation& observation,
-                                                         const AnsweredCall& call) const;
+  std::vector<bool> available_without(std::span<const uint32_t> models) const REQUIRES(mutex_);
+  SelectionState& state_of(const std::string& context) REQUIRES(mutex_);
+  std::string name_of_learning() const REQUIRES(mutex_);
+  Result<std::vector<std::optional<double>>> losses_of(const Observation& observation, const AnsweredCall& call) const
+      REQUIRES(mutex_);
+  Result<std::vector<std::optional<double>>> sent_losses(const Observation& observation, const AnsweredCall& call) const
+      REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::shared_ptr<const Application> application_;
-  std::vector<bool> available_;
-  Random random_;
-  ContextStates states_;
-  FeedbackStore feedback_;
-  std::vector<RunningMeans> means_;
-  ApplicationStatistics statistics_;
-  uint32_t tries_left_ = kTriesInVainMax;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Application> application_ GUARDED_BY(mutex_);
+  std::vector<bool> available_ GUARDED_BY(mutex_);
+  Random random_ GUARDED_BY(mutex_);
+  ContextStates states_ GUARDED_BY(mutex_);
+  FeedbackStore feedback_ GUARDED_BY(mutex_);
+  std::vector<RunningMeans> means_ GUARDED_BY(mutex_);
+  ApplicationStatistics statistics_ GUARDED_BY(mutex_);
+  uint32_t tries_left_ GUARDED_BY(mutex_) = kTriesInVainMax;
   // Of each model, the position of its last answer among all; 0: none.
-  std::vector<uint64_t> last_answers_;
-  uint64_t answers_in_order_ = 0;
-  std::vector<Suspect> suspects_;
-  bool probing_ = false;  // a call that will decide of them is under way
-  bool keeps_changes_ = false;
-  std::set<std::string> changed_;  // contexts
-  bool shares_ = false;
-  UnsharedFeedback unshared_;
-  OwnFeedback own_feedback_;  // empty without a policy of the user's own
-  bool own_in_force_ = false;
+  std::vector<uint64_t> last_answers_ GUARDED_BY(mutex_);
+  uint64_t answers_in_order_ GUARDED_BY(mutex_) = 0;
+  std::vector<Suspect> suspects_ GUARDED_BY(mutex_);
+  bool probing_ GUARDED_BY(mutex_) = false;  // a call that will decide of them is under way
+  bool keeps_changes_ GUARDED_BY(mutex_) = false;
+  std::set<std::string> changed_ GUARDED_BY(mutex_);  // contexts
+  bool shares_ GUARDED_BY(mutex_) = false;
+  UnsharedFeedback unshared_ GUARDED_BY(mutex_);
+  OwnFeedback own_feedback_ GUARDED_BY(mutex_);  // empty without a policy of the user's own
+  bool own_in_force_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace foliot

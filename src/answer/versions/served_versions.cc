@@ -21,7 +21,7 @@ void ServedVersions::on_change(const std::string& name, const Catalog::EntryPtr&
   if (entry != nullptr && (entry->role != EntryRole::kModel || entry->versions != nullptr)) return;
   const std::string_view client = client_name(name);
   const bool is_version = client.size() < name.size();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_version) {
     const std::optional<uint64_t> number = parse_version(std::string_view(name).substr(client.size() + 1));
     if (!number) return;
@@ -43,7 +43,7 @@ void ServedVersions::on_change(const std::string& name, const Catalog::EntryPtr&
 }
 
 void ServedVersions::set_rules(const std::string& name, VersionRules rules) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Model& model = models_[name];
   model.is_one = false;
   if (model.has_rules && model.rules == rules) return model.next.reset();
@@ -57,7 +57,7 @@ void ServedVersions::set_rules(const std::string& name, VersionRules rules) {
 }
 
 void ServedVersions::take_out(const std::string& name, uint64_t version, const std::string& reason) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = models_.find(name);
   if (found == models_.end()) return;
   VersionRules& rules = found->second.rules;
@@ -81,7 +81,7 @@ void ServedVersions::set_reason(const std::string& name, uint64_t version, const
 }
 
 void ServedVersions::set_one(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto model = models_.find(name); model != models_.end()) model->second.is_one = true;
 }
 

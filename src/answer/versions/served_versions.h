@@ -16,12 +16,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "foundation/base/mutex.h"
 #include "foundation/core/catalog.h"
 #include "foundation/core/version_table.h"
 
@@ -55,16 +55,15 @@ class ServedVersions {
   };
 
   void on_change(const std::string& name, const Catalog::EntryPtr& entry);
-  // REQUIRES of what follows: mutex_ is held.
-  void put_back(const std::string& name, Model& model);
-  void set_reason(const std::string& name, uint64_t version, const std::string& reason);
-  void update(const std::string& name, Model& model);
-  CatalogEntry entry_of(const std::string& name, const Model& model) const;
+  void put_back(const std::string& name, Model& model) REQUIRES(mutex_);
+  void set_reason(const std::string& name, uint64_t version, const std::string& reason) REQUIRES(mutex_);
+  void update(const std::string& name, Model& model) REQUIRES(mutex_);
+  CatalogEntry entry_of(const std::string& name, const Model& model) const REQUIRES(mutex_);
   bool is_ready(const std::string& name, uint64_t version) const;
 
   Catalog& catalog_;
-  std::recursive_mutex mutex_;  // changing an entry notifies this again; guards what follows
-  std::map<std::string, Model, std::less<>> models_;
+  RecursiveMutex mutex_;  // changing an entry notifies this again
+  std::map<std::string, Model, std::less<>> models_ GUARDED_BY(mutex_);
   Catalog::Watch watch_;  // uses all of the above
 };
 

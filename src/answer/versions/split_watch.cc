@@ -105,7 +105,7 @@ void SplitWatch::judge(const std::string& name, uint64_t version, Add add) {
   const VersionRules::Share& stable = rules.first();
   std::vector<std::pair<uint64_t, std::string>> worse;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Trials& trials = trials_[name];
     if (trials.split != rules.split) trials = {.split = rules.split};
     for (const VersionRules::Share& share : rules.split) {
@@ -129,14 +129,14 @@ Inference::Started SplitWatch::start(std::string_view name, uint64_t version, ui
   auto made = std::make_unique<Call>(*this, name, version, query, caller);
   Call& call = *made;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     calls_.emplace(&call, std::move(made));
   }
   Inference::Started started = below_.start(query, {caller.tenant, caller.mailbox, call});
   if (const auto* const error = std::get_if<CallError>(&started)) {
     const VersionOutcome outcome{.end = end_of(*error), .client = call.client};
     judge(call.name, version, [&](CanaryTrial& trial, bool is_canary) { trial.add(is_canary, outcome); });
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     calls_.erase(&call);
     return started;
   }
@@ -153,7 +153,7 @@ void SplitWatch::start_copy(const std::shared_ptr<Pair>& pair, const Query& quer
   auto made = std::make_unique<Copy>(*this, pair, bytes, query.arrival);
   Copy& copy = *made;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (copies_.size() >= kCopiesMax || copied_bytes_ + bytes > kCopiedBytesMax) {
       ++shadows_[{pair->name, pair->shadow}].skipped;
       return;
@@ -171,7 +171,7 @@ void SplitWatch::start_copy(const std::shared_ptr<Pair>& pair, const Query& quer
   own_inputs(copied);
   const Inference::Started started = below_.start(copied, {nullptr, caller.mailbox, copy});
   if (!std::holds_alternative<CallError>(started)) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++shadows_[{pair->name, pair->shadow}].failed;
   copied_bytes_ -= bytes;
   copies_.erase(&copy);
@@ -180,7 +180,7 @@ void SplitWatch::start_copy(const std::shared_ptr<Pair>& pair, const Query& quer
 void SplitWatch::end(Call& call, CallId id, std::unique_ptr<Answer> answer) {
   std::unique_ptr<Call> ended;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended = std::move(calls_.extract(&call).mapped());
   }
   VersionOutcome outcome{.end = VersionOutcome::End::kServed, .latency = now_() - call.arrival, .client = call.client};
@@ -202,7 +202,7 @@ void SplitWatch::end(Copy& copy, std::unique_ptr<Answer> answer) {
   const bool served = answer->served();
   std::unique_ptr<Copy> ended;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended = std::move(copies_.extract(&copy).mapped());
     copied_bytes_ -= copy.bytes;
     Shadow& shadow = shadows_[{copy.pair->name, copy.pair->shadow}];
@@ -218,7 +218,7 @@ void SplitWatch::end(Copy& copy, std::unique_ptr<Answer> answer) {
 void SplitWatch::compare(const Pair& pair) {
   if (pair.answered == nullptr || pair.copied == nullptr) return;
   const bool is_equal = agree(*pair.answered, *pair.copied);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Shadow& shadow = shadows_[{pair.name, pair.shadow}];
   ++(is_equal ? shadow.agree : shadow.disagree);
 }
@@ -228,25 +228,25 @@ void SplitWatch::add_loss(std::string_view name, uint64_t version, double loss) 
 }
 
 void SplitWatch::forget_gone() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(shadows_, [this](const auto& each) { return !names_.knows(each.first.first); });
   std::erase_if(rollbacks_, [this](const auto& each) { return !names_.knows(each.first.first); });
   std::erase_if(trials_, [this](const auto& each) { return !names_.knows(each.first); });
 }
 
 std::map<std::pair<std::string, uint64_t>, SplitWatch::Shadow> SplitWatch::shadows() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return shadows_;
 }
 
 std::map<std::pair<std::string, uint64_t>, uint64_t> SplitWatch::rollbacks() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return rollbacks_;
 }
 
 std::vector<SplitWatch::Evidence> SplitWatch::evidence() const {
   std::vector<Evidence> all;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [name, trials] : trials_) {
     for (const auto& [version, trial] : trials.canaries) {
       Evidence& evidence = all.emplace_back(Evidence{.name = name, .version = version});

@@ -14,7 +14,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,6 +22,7 @@
 #include "answer/inference/inference.h"
 #include "answer/inference/served_names.h"
 #include "answer/versions/canary_trial.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 #include "foundation/core/version_table.h"
 
@@ -90,13 +90,13 @@ class SplitWatch {
   const std::function<TimePoint()>& now_;
   OnWorse on_worse_ = [](const std::string&, uint64_t, const std::string&) {};
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::unordered_map<const Call*, std::unique_ptr<Call>> calls_;
-  std::unordered_map<const Copy*, std::unique_ptr<Copy>> copies_;
-  uint64_t copied_bytes_ = 0;
-  std::map<std::string, Trials, std::less<>> trials_;
-  std::map<std::pair<std::string, uint64_t>, Shadow> shadows_;
-  std::map<std::pair<std::string, uint64_t>, uint64_t> rollbacks_;
+  mutable Mutex mutex_;
+  std::unordered_map<const Call*, std::unique_ptr<Call>> calls_ GUARDED_BY(mutex_);
+  std::unordered_map<const Copy*, std::unique_ptr<Copy>> copies_ GUARDED_BY(mutex_);
+  uint64_t copied_bytes_ GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Trials, std::less<>> trials_ GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, uint64_t>, Shadow> shadows_ GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, uint64_t>, uint64_t> rollbacks_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

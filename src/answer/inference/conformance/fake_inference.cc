@@ -146,7 +146,7 @@ Inference::Started FakeInference::start(const Query& query, const Caller& caller
   if (!model.ok()) return call_error(model.status());
   if (const Status status = check_query(**model, query); !status.ok()) return call_error(status);
 
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const CallId id(++last_id_);
   auto made = std::make_unique<Call>(*this, id, *model, query, caller);
   Call& call = *made;
@@ -167,7 +167,7 @@ Inference::Started FakeInference::start(const Query& query, const Caller& caller
 }
 
 void FakeInference::cancel(CallId call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = calls_.find(call);
   if (found == calls_.end() || found->second->sent() || running_.contains(std::string(found->second->name()))) return;
   found->second->refuse(Refusal::kCancelled, "");
@@ -177,23 +177,23 @@ void FakeInference::cancel(CallId call) {
 Status FakeInference::observe(const Observation& observation) {
   const auto model = names_.find(observation.name, observation.version);
   if (!model.ok()) return model.status();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++observations_[(*model)->name];
   return Status();
 }
 
 void FakeInference::hold() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   held_ = true;
 }
 
 void FakeInference::hold_running(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   running_.insert(name);
 }
 
 void FakeInference::release() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   held_ = false;
   running_.clear();
   for (const auto& [id, call] : calls_) {
@@ -204,29 +204,29 @@ void FakeInference::release() {
 }
 
 void FakeInference::refuse(Refusal refusal, std::string detail) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   refusal_ = refusal;
   detail_ = std::move(detail);
 }
 
 void FakeInference::refuse_model(const std::string& name, Refusal refusal) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   refusals_[name] = refusal;
 }
 
 void FakeInference::set_quality(Quality quality) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   quality_ = quality;
 }
 
 uint64_t FakeInference::observations(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = observations_.find(name);
   return found == observations_.end() ? 0 : found->second;
 }
 
 std::unique_ptr<Answer> FakeInference::give(CallId call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = calls_.find(call);
   FOLIOT_CHECK(found != calls_.end());
   std::unique_ptr<Answer> answer = std::move(found->second);

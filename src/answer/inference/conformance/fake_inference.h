@@ -12,13 +12,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "answer/inference/inference.h"
 #include "answer/inference/served_names.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 #include "foundation/core/request.h"
 
@@ -60,16 +60,16 @@ class FakeInference : public Inference {
   const ServedNames& names_;
   const Compute compute_;
   const std::function<TimePoint()> now_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::map<CallId, std::unique_ptr<Call>> calls_;
-  std::map<std::string, uint64_t> observations_;
-  uint64_t last_id_ = 0;
-  bool held_ = false;
-  std::set<std::string> running_;
-  Refusal refusal_ = Refusal::kNone;
-  std::map<std::string, Refusal> refusals_;  // of single models
-  std::string detail_;
-  Quality quality_ = Quality::kComplete;
+  mutable Mutex mutex_;
+  std::map<CallId, std::unique_ptr<Call>> calls_ GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t> observations_ GUARDED_BY(mutex_);
+  uint64_t last_id_ GUARDED_BY(mutex_) = 0;
+  bool held_ GUARDED_BY(mutex_) = false;
+  std::set<std::string> running_ GUARDED_BY(mutex_);
+  Refusal refusal_ GUARDED_BY(mutex_) = Refusal::kNone;
+  std::map<std::string, Refusal> refusals_ GUARDED_BY(mutex_);  // of single models
+  std::string detail_ GUARDED_BY(mutex_);
+  Quality quality_ GUARDED_BY(mutex_) = Quality::kComplete;
 };
 
 // Of doubling_model().

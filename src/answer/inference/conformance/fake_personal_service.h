@@ -5,12 +5,12 @@
 #ifndef FOLIOT_ANSWER_INFERENCE_CONFORMANCE_FAKE_PERSONAL_SERVICE_H_
 #define FOLIOT_ANSWER_INFERENCE_CONFORMANCE_FAKE_PERSONAL_SERVICE_H_
 
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "answer/inference/personal_service.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -36,7 +36,7 @@ class FakePersonalService : public PersonalService {
       slots.back().probability = 0.25;
     }
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       seen_.last_query = std::move(query);
     }
     finish(call, std::move(answer), done);
@@ -44,7 +44,7 @@ class FakePersonalService : public PersonalService {
   void observe(const PersonalCall& call, std::vector<ItemObservation> given, PersonalDone done) override {
     note(call);
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       seen_.observations.insert(seen_.observations.end(), given.begin(), given.end());
     }
     finish(call, {.version = "3"}, done);
@@ -52,7 +52,7 @@ class FakePersonalService : public PersonalService {
   void forget(const PersonalCall& call, std::vector<uint64_t> users, PersonalDone done) override {
     note(call);
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       seen_.forgotten.insert(seen_.forgotten.end(), users.begin(), users.end());
     }
     finish(call, {.version = "3"}, done);
@@ -65,13 +65,13 @@ class FakePersonalService : public PersonalService {
     std::vector<uint64_t> forgotten;
   };
   Seen seen() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return seen_;
   }
 
  private:
   void note(const PersonalCall& call) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     seen_.timeout = call.deadline - call.arrival;
   }
   static void finish(const PersonalCall& call, PersonalAnswer answer, const PersonalDone& done) {
@@ -81,8 +81,8 @@ class FakePersonalService : public PersonalService {
     done(std::move(answer));
   }
 
-  mutable std::mutex mutex_;
-  Seen seen_;
+  mutable Mutex mutex_;
+  Seen seen_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

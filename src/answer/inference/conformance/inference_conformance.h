@@ -10,12 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -27,6 +25,7 @@
 
 #include "answer/inference/conformance/test_models.h"
 #include "answer/inference/inference.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
 #include "foundation/core/request.h"
@@ -93,8 +92,8 @@ class ConformanceClient : public AnswerSink {
   void await(size_t count) {
     while (answers_.size() < count) {
       {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return std::exchange(awake_, false); });
+        MutexLock lock(mutex_);
+        changed_.wait(mutex_, [&]() REQUIRES(mutex_) { return std::exchange(awake_, false); });
       }
       mailbox_.deliver();
     }
@@ -114,12 +113,12 @@ class ConformanceClient : public AnswerSink {
   Inference& inference_;
   std::vector<float> numbers_ = std::vector<float>(4);
   const std::thread::id thread_ = std::this_thread::get_id();
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool awake_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  Condition changed_;
+  bool awake_ GUARDED_BY(mutex_) = false;
   Mailbox mailbox_{64, [this] {
                      {
-                       std::lock_guard lock(mutex_);
+                       MutexLock lock(mutex_);
                        awake_ = true;
                      }
                      changed_.notify_one();
@@ -312,7 +311,7 @@ TEST_P(InferenceConformance, CancellingTwiceIsCancellingOnce) {
 
 TEST_P(InferenceConformance, TwoThreadsGetTheirOwnAnswers) {
   constexpr size_t kCalls = 32;
-  std::mutex mutex;
+  Mutex mutex;
   std::set<CallId> all;
   const auto run = [&](float first) {
     ConformanceClient client(inference_);
@@ -324,7 +323,7 @@ TEST_P(InferenceConformance, TwoThreadsGetTheirOwnAnswers) {
       ASSERT_TRUE(answer.served());
       EXPECT_EQ(floats_of(answer.take_output(0)).front(), 2 * first);
       client.forget();
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       all.insert(call);
     }
   };
