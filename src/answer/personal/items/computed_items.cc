@@ -1,11 +1,11 @@
 #include "answer/personal/items/computed_items.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "answer/personal/weights/cholesky.h"
 #include "answer/personal/weights/user_weights.h"
 #include "foundation/base/check.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 namespace {
@@ -20,14 +20,14 @@ ComputedItems::ComputedItems(size_t features, uint64_t checksum)
 }
 
 std::optional<std::span<const float>> ComputedItems::features_of(uint64_t item) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   float* const* const found = by_item_.find(item);
   if (found == nullptr) return std::nullopt;
   return std::span<const float>(*found, width_);
 }
 
 bool ComputedItems::copy(uint64_t item, std::span<float> features) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   float* const* const found = by_item_.find(item);
   if (found != nullptr) std::copy_n(*found, width_, features.begin());
   return found != nullptr;
@@ -35,7 +35,7 @@ bool ComputedItems::copy(uint64_t item, std::span<float> features) const {
 
 void ComputedItems::add(uint64_t item, std::span<const float> features) {
   FOLIOT_CHECK(features.size() == width_);
-  const std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (by_item_.find(item) != nullptr) return;
   if (empty_rows_.empty()) {
     std::vector<float>& block = blocks_.emplace_back(kBlockRows * width_);
@@ -48,7 +48,7 @@ void ComputedItems::add(uint64_t item, std::span<const float> features) {
 }
 
 void ComputedItems::remove(uint64_t item) {
-  const std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   float* const* const found = by_item_.find(item);
   if (found == nullptr) return;
   std::fill_n(*found, width_, 0.0F);
@@ -57,7 +57,7 @@ void ComputedItems::remove(uint64_t item) {
 }
 
 size_t ComputedItems::size() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return by_item_.size();
 }
 

@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
 #include "answer/personal/items/item_features.h"
 #include "foundation/base/flat_map.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -40,10 +40,10 @@ class ComputedItems : public ItemFeatures {
   const size_t features_;
   const size_t width_;
   const uint64_t checksum_;
-  mutable std::shared_mutex mutex_;        // guards what follows
-  FlatMap<uint64_t, float*> by_item_;      // into the blocks
-  std::deque<std::vector<float>> blocks_;  // of kBlockRows rows each, which do not move
-  std::vector<float*> empty_rows_;
+  mutable SharedMutex mutex_;
+  FlatMap<uint64_t, float*> by_item_ GUARDED_BY(mutex_);      // into the blocks
+  std::deque<std::vector<float>> blocks_ GUARDED_BY(mutex_);  // of kBlockRows rows each, which do not move
+  std::vector<float*> empty_rows_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -7,7 +7,7 @@ namespace foliot {
 namespace {
 
 // How often wait_until_idle() looks whether it is over.
-constexpr std::chrono::milliseconds kLookInterval{50};
+constexpr Duration kLookInterval = Duration::milliseconds(50);
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Status CatalogFollower::start() {
 void CatalogFollower::stop() {
   watch_.reset();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -30,26 +30,26 @@ void CatalogFollower::stop() {
 
 void CatalogFollower::request() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_wanted_ = true;
   }
   changed_.notify_all();
 }
 
 void CatalogFollower::wait_until_idle(const std::function<bool()>& is_over) {
-  std::unique_lock lock(mutex_);
-  while ((is_wanted_ || is_working_) && !stopping_ && !is_over()) idle_.wait_for(lock, kLookInterval);
+  MutexLock lock(mutex_);
+  while ((is_wanted_ || is_working_) && !stopping_ && !is_over()) idle_.wait_for(mutex_, kLookInterval);
 }
 
 void CatalogFollower::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   bool is_done = true;
   while (true) {
-    const auto is_called = [this] { return stopping_ || is_wanted_; };
+    const auto is_called = [this]() REQUIRES(mutex_) { return stopping_ || is_wanted_; };
     if (is_done) {
-      changed_.wait(lock, is_called);
+      changed_.wait(mutex_, is_called);
     } else {
-      changed_.wait_for(lock, std::chrono::nanoseconds(retry_after_.nanoseconds()), is_called);
+      changed_.wait_for(mutex_, retry_after_, is_called);
     }
     if (stopping_) return;
     is_wanted_ = false;

@@ -5,11 +5,10 @@
 #ifndef FOLIOT_ANSWER_PERSONAL_SERVICE_CATALOG_FOLLOWER_H_
 #define FOLIOT_ANSWER_PERSONAL_SERVICE_CATALOG_FOLLOWER_H_
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <utility>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
@@ -38,12 +37,12 @@ class CatalogFollower {
   Catalog& catalog_;
   const std::function<bool()> work_;
   const Duration retry_after_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::condition_variable idle_;
-  bool is_wanted_ = true;
-  bool is_working_ = false;
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  Condition idle_;
+  bool is_wanted_ GUARDED_BY(mutex_) = true;
+  bool is_working_ GUARDED_BY(mutex_) = false;
+  bool stopping_ GUARDED_BY(mutex_) = false;
   Catalog::Watch watch_;
   Thread thread_;
 };

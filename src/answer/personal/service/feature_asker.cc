@@ -73,7 +73,7 @@ Status FeatureAsker::start(Inference& inference, uint32_t rows_max) {
   inference_ = &inference;
   mailbox_ = std::make_unique<Mailbox>(rows_max, [this] {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       has_mail_ = true;
     }
     woken_.notify_one();
@@ -85,7 +85,7 @@ Status FeatureAsker::start(Inference& inference, uint32_t rows_max) {
 void FeatureAsker::stop() {
   if (mailbox_ == nullptr) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopping_, true)) return;
   }
   woken_.notify_one();
@@ -95,9 +95,9 @@ void FeatureAsker::stop() {
 }
 
 void FeatureAsker::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    woken_.wait(lock, [this] { return stopping_ || has_mail_; });
+    woken_.wait(mutex_, [this]() REQUIRES(mutex_) { return stopping_ || has_mail_; });
     if (stopping_) return;
     has_mail_ = false;
     lock.unlock();

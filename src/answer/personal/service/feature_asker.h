@@ -10,13 +10,11 @@
 #ifndef FOLIOT_ANSWER_PERSONAL_SERVICE_FEATURE_ASKER_H_
 #define FOLIOT_ANSWER_PERSONAL_SERVICE_FEATURE_ASKER_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
@@ -27,6 +25,7 @@
 #include "answer/inference/mailbox.h"
 #include "answer/inference/tenant.h"
 #include "answer/personal/items/known_items.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
@@ -94,10 +93,10 @@ class FeatureAsker : private AnswerSink {
   std::unique_ptr<Mailbox> mailbox_;
   std::map<CallId, std::unique_ptr<Flight>> flights_;  // of its thread
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable woken_;
-  bool has_mail_ = false;
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition woken_;
+  bool has_mail_ GUARDED_BY(mutex_) = false;
+  bool stopping_ GUARDED_BY(mutex_) = false;
   Thread thread_;
 };
 

@@ -10,7 +10,7 @@ namespace foliot {
 bool FeatureCache::find(const Hash128& key, std::vector<float>& rows) {
   std::shared_ptr<const Prediction> found;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     found = shelf_.find(key);
   }
   if (found == nullptr) return false;
@@ -24,12 +24,12 @@ void FeatureCache::insert(const Hash128& key, std::span<const float> features) {
   auto prediction = std::make_shared<Prediction>();
   Prediction::Output& output = prediction->outputs.emplace_back();
   output.bytes.assign(reinterpret_cast<const char*>(features.data()), features.size_bytes());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   shelf_.insert(key, std::move(prediction));
 }
 
 uint64_t FeatureCache::bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return shelf_.bytes();
 }
 

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -15,6 +14,7 @@
 
 #include "answer/cache/prediction_shelf.h"
 #include "foundation/base/hash.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -37,8 +37,8 @@ class FeatureCache {
 
  private:
   const HashSecret secret_;
-  mutable std::mutex mutex_;
-  PredictionShelf shelf_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  PredictionShelf shelf_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -107,12 +107,12 @@ Status FeatureSource::compute(const FeatureModel& model, const std::vector<Known
 void FeatureSource::use(FeatureModel model, std::shared_ptr<ComputedItems> items) {
   auto version = std::make_shared<Version>(Version{.model = std::move(model), .items = std::move(items)});
   version->checksum = version->model.checksum();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   version_ = std::move(version);
 }
 
 std::shared_ptr<const FeatureSource::Version> FeatureSource::version() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return version_;
 }
 

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
@@ -23,6 +22,7 @@
 #include "answer/personal/service/feature_asker.h"
 #include "answer/personal/service/feature_cache.h"
 #include "answer/personal/service/personal_model.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
@@ -91,8 +91,8 @@ class FeatureSource {
   FeatureAsker& asker_;
   FeatureCache cache_;
   Counters counters_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Version> version_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const Version> version_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -97,20 +97,20 @@ Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Stora
         RecordLog::open(*storage,
                         {.limits = options.log, .seed = options.seed, .snapshot_after = options.snapshot_after}, *model,
                         *model, *model));
+    MutexLock lock(model->mutex_);
     FOLIOT_RETURN_IF_ERROR(model->open_status_);
     const uint64_t last = model->log_->last_at_open();
     if (model->stored_number_.value_or(0) > last) {
       options.on_failure(
           fmt::format("the store of users is filled anew from the log: it has records up to {}, and the log ends at {}",
                       *model->stored_number_, last));
+      lock.unlock();
       model.reset();
       FOLIOT_RETURN_IF_ERROR(store->clear());
       continue;
     }
-    std::unique_lock lock(model->mutex_);
     model->last_number_ = std::max(model->last_number_, last);
-    FOLIOT_RETURN_IF_ERROR(model->count_items(lock));
-    lock.unlock();
+    FOLIOT_RETURN_IF_ERROR(model->count_items());
     if (model->memory_ != nullptr) FOLIOT_RETURN_IF_ERROR(model->memory_->start());
     model->storage_ = std::move(storage);
     model->is_open_ = true;
@@ -133,8 +133,8 @@ PersonalModel::~PersonalModel() {
 }
 
 Result<UserPrediction> PersonalModel::predict(uint64_t user, uint64_t item) {
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(user, lock));
+  MutexLock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user));
   const std::optional<std::span<const float>> features = weights_->items().features_of(item);
   if (!features) return unknown_item(item);
   UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
@@ -143,8 +143,8 @@ Result<UserPrediction> PersonalModel::predict(uint64_t user, uint64_t item) {
 }
 
 Result<UserPrediction> PersonalModel::predict(uint64_t user, const ComputedRows& rows, size_t index) {
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(user, lock));
+  MutexLock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user));
   const auto features = is_served(rows) ? rows.row(index) : weights_->items().features_of(rows.items[index]);
   if (!features) return other_version();
   UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
@@ -179,13 +179,13 @@ TopK PersonalModel::rank(uint64_t user, Ranking ranking, const ItemRows& rows, c
   if (ranking.key && !ranking.best) {
     ranking.best = best_items(options_.exploration, rows, ranking.weights, factor, std::min(k, rows.items.size()),
                               candidates, ranking.random);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lists_.insert(*ranking.key, *ranking.best);
   }
   result.places = explore(options_.exploration, rows, ranking.weights, factor, k, candidates, ranking.random,
                           ranking.best ? &*ranking.best : nullptr);
   if (std::any_of(result.places.begin(), result.places.end(), [](const ScoredItem& one) { return one.is_drawn; })) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const ScoredItem& one : result.places) {
       if (one.is_drawn) drawn_.add(result.query, user, one.item, one.probability);
     }
@@ -195,8 +195,8 @@ TopK PersonalModel::rank(uint64_t user, Ranking ranking, const ItemRows& rows, c
 
 Result<TopK> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items, size_t k) {
   FOLIOT_RETURN_IF_ERROR(check_places(k));
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(user, lock));
+  MutexLock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user));
   const std::shared_ptr<const ItemTable> table = weights_->version().items;
   if (table == nullptr) return Status::invalid_argument("features are computed: name the items to choose from");
   Ranking ranking = rank(user, items.empty() ? k : 0);
@@ -208,8 +208,8 @@ Result<TopK> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items
 Result<TopK> PersonalModel::top_k_of(uint64_t user, const ComputedRows& rows, size_t k) {
   FOLIOT_RETURN_IF_ERROR(check_places(k));
   FOLIOT_RETURN_IF_ERROR(check_twice(rows.items));
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(user, lock));
+  MutexLock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user));
   ComputedRows made;
   const ComputedRows* const served = served_rows(rows, made);
   if (served == nullptr) return other_version();
@@ -233,7 +233,7 @@ Status PersonalModel::check_observations(std::span<const UserObservation> observ
 }
 
 Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> observations, Done done, uint64_t query) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const std::shared_ptr<const ItemTable> items = weights_->version().items;
   lock.unlock();
   for (const UserObservation& observation : observations) {
@@ -242,19 +242,19 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
   FOLIOT_RETURN_IF_ERROR(check_observations(observations));
   UserChange change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
   lock.lock();
-  return submit(std::move(change), query, lock);
+  return submit(std::move(change), query);
 }
 
 Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> observations, const ComputedRows& rows,
                               std::span<const size_t> places, Done done, uint64_t query) {
   FOLIOT_RETURN_IF_ERROR(check_observations(observations));
   UserChange change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   ComputedRows made;
   const ComputedRows* const served = served_rows(rows, made);
   if (served == nullptr) return other_version();
   FOLIOT_RETURN_IF_ERROR(claim_items(*served, places, change));
-  return submit(std::move(change), query, lock);
+  return submit(std::move(change), query);
 }
 
 const ComputedRows* PersonalModel::served_rows(const ComputedRows& rows, ComputedRows& made) const {
@@ -313,16 +313,16 @@ void PersonalModel::release_items(const UserChange& change) {
 }
 
 // Once all records are read: an observation may come after the user was forgotten that brought the item's input.
-Status PersonalModel::count_items(std::unique_lock<std::mutex>& lock) {
+Status PersonalModel::count_items() {
   counts_items_ = counts_items_ || weights_->version().computed != nullptr || known_items_.has_kept();
   if (!counts_items_) return Status();
-  const auto use = [this](const ObservationTable::User& user) {
+  const auto use = [this](const ObservationTable::User& user) REQUIRES(mutex_) {
     for (const UserObservation& one : user.observations) known_items_.use(one.item);
   };
   for (size_t place = 0; place < users_.places(); ++place) use(users_.user(place));
   UserMemory::Cursor cursor;
   while (memory_ != nullptr && !cursor.is_at_end) {
-    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(cursor, SIZE_MAX, lock));
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(cursor, SIZE_MAX));
     for (const UserValue& value : scanned.away) use(value.user);
   }
   known_items_.remove_unused();
@@ -347,11 +347,13 @@ void PersonalModel::drop_features() {
   left_items_.clear();
 }
 
-Status PersonalModel::carry_out(const Step& step, std::unique_lock<std::mutex>& lock) {
+Status PersonalModel::carry_out(const Step& step) {
   Done at_once;
   Status status = step(at_once);
-  lock.unlock();
-  if (at_once) at_once(Status());
+  if (!at_once) return status;
+  mutex_.unlock();
+  at_once(Status());
+  mutex_.lock();
   return status;
 }
 
@@ -367,13 +369,14 @@ Status PersonalModel::carry_out_later(uint64_t user, const Done& done, Step step
       });
 }
 
-Status PersonalModel::submit(UserChange change, uint64_t query, std::unique_lock<std::mutex>& lock) {
+Status PersonalModel::submit(UserChange change, uint64_t query) {
   const uint64_t user = change.user;
   const auto waiting = std::make_shared<UserChange>(std::move(change));
-  const auto step = [this, waiting, query](Done& at_once) { return record(std::move(*waiting), query, at_once); };
-  const auto refused = [this, waiting] { release_items(*waiting); };
+  const auto step = [this, waiting, query](Done& at_once)
+                        REQUIRES(mutex_) { return record(std::move(*waiting), query, at_once); };
+  const auto refused = [this, waiting]() REQUIRES(mutex_) { release_items(*waiting); };
   Status status = memory_ == nullptr ? Status() : memory_->admit();
-  if (status.ok() && may_observe(user)) return carry_out(step, lock);
+  if (status.ok() && may_observe(user)) return carry_out(step);
   if (status.ok()) status = carry_out_later(user, waiting->done, step, refused);
   if (!status.ok()) refused();
   return status;
@@ -419,7 +422,8 @@ Status PersonalModel::record(UserChange change, uint64_t query, Done& at_once) {
   }
   const uint64_t user = change.user;
   if (std::all_of(change.observations.begin(), change.observations.end(),
-                  [&](const UserObservation& observation) { return users_.has(user, observation.id); })) {
+                  [&](const UserObservation& observation)
+                      REQUIRES(mutex_) { return users_.has(user, observation.id); })) {
     release_items(change);
     at_once = std::move(change.done);
     return Status();
@@ -437,7 +441,7 @@ Status PersonalModel::record(UserChange change, uint64_t query, Done& at_once) {
 }
 
 ItemInput PersonalModel::input_of(uint64_t item) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return known_items_.find(item);
 }
 
@@ -446,7 +450,7 @@ UserDigest PersonalModel::digest_at(const ObservationTable::User& user) const {
 }
 
 Result<std::vector<UserDigest>> PersonalModel::digests(UserPass& pass, size_t count) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<UserDigest> found;
   if (memory_ != nullptr && pass.place == 0) pass.stored = memory_->begin_pass();
   for (; pass.place < users_.places() && found.size() < count; ++pass.place) {
@@ -455,7 +459,7 @@ Result<std::vector<UserDigest>> PersonalModel::digests(UserPass& pass, size_t co
   }
   while (memory_ != nullptr && found.empty() && !pass.stored.is_at_end) {
     pass.place = std::max<size_t>(pass.place, 1);  // the pass goes on
-    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(pass.stored, count, lock));
+    FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(pass.stored, count));
     for (const uint32_t in_memory : scanned.places) found.push_back(digest_at(users_.user(in_memory)));
     for (const UserValue& value : scanned.away) found.push_back(digest_at(value.user));
   }
@@ -475,23 +479,23 @@ Result<PersonalModel::Copies> PersonalModel::copies(UserPass& pass, size_t count
 }
 
 Result<UserDigest> PersonalModel::digest(uint64_t user) {
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(user, lock));
+  MutexLock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user));
   const std::optional<uint32_t> place = users_.find(user);
   return place ? digest_at(users_.user(*place)) : UserDigest{.user = user};
 }
 
 Result<std::vector<std::byte>> PersonalModel::copy(uint64_t user) {
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(user, lock));
+  MutexLock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user));
   const std::optional<uint32_t> place = users_.find(user);
   if (!place) return std::vector<std::byte>();
   return encode_copy(user, users_.user(*place).generation, users_.user(*place).observations);
 }
 
 Result<std::vector<std::byte>> PersonalModel::copy(uint64_t user, const std::vector<uint64_t>& ids) {
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(user, lock));
+  MutexLock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(load(user));
   const std::optional<uint32_t> place = users_.find(user);
   if (!place) return std::vector<std::byte>();
   std::vector<UserObservation> chosen;
@@ -505,7 +509,7 @@ Status PersonalModel::merge(std::span<const std::byte> copy, const Done& done) {
   const std::optional<UserRecord> decoded = decode_record(copy);
   if (!decoded || !decoded->generation) return Status::invalid_argument("it is no copy of a user");
   const uint64_t user = decoded->user;
-  const auto step = [this, decoded, done](Done& at_once) {
+  const auto step = [this, decoded, done](Done& at_once) REQUIRES(mutex_) {
     const uint64_t generation = *decoded->generation;
     const std::span<const UserObservation> all = decoded->observations;
     size_t begin = 0;
@@ -519,13 +523,13 @@ Status PersonalModel::merge(std::span<const std::byte> copy, const Done& done) {
     } while (begin < all.size());
     return Status();
   };
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (memory_ != nullptr) FOLIOT_RETURN_IF_ERROR(memory_->admit());
-  return may_observe(user) ? carry_out(step, lock) : carry_out_later(user, done, step);
+  return may_observe(user) ? carry_out(step) : carry_out_later(user, done, step);
 }
 
 void PersonalModel::drop(const UserDigest& digest, const Done& done) {
-  const auto step = [this, digest, done](Done& at_once) {
+  const auto step = [this, digest, done](Done& at_once) REQUIRES(mutex_) {
     const std::optional<uint32_t> place = users_.find(digest.user);
     const bool has_changed = !place || digest_at(users_.user(*place)) != digest || waiting_.has(digest.user);
     if (!has_changed) {
@@ -534,10 +538,10 @@ void PersonalModel::drop(const UserDigest& digest, const Done& done) {
     at_once = done;
     return Status();
   };
-  std::unique_lock lock(mutex_);
-  const Status status = is_known(digest.user) ? carry_out(step, lock) : carry_out_later(digest.user, done, step);
+  MutexLock lock(mutex_);
+  const Status status = is_known(digest.user) ? carry_out(step) : carry_out_later(digest.user, done, step);
   if (status.ok()) return;
-  if (lock.owns_lock()) lock.unlock();
+  lock.unlock();
   done(status);
 }
 
@@ -549,15 +553,15 @@ uint64_t PersonalModel::last_generation(uint64_t user) const {
 }
 
 Status PersonalModel::forget(uint64_t user, const Done& done) {
-  const auto step = [this, user, done](Done& at_once) {
+  const auto step = [this, user, done](Done& at_once) REQUIRES(mutex_) {
     if (options_.is_shared) {
       const uint64_t generation = last_generation(user) + 1;
       return append(encode_copy(user, generation, {}), {.user = user, .generation = generation, .done = done}, at_once);
     }
     return append(encode_record(user, {}), {.user = user, .forgets = true, .done = done}, at_once);
   };
-  std::unique_lock lock(mutex_);
-  return is_known(user) ? carry_out(step, lock) : carry_out_later(user, done, step);
+  MutexLock lock(mutex_);
+  return is_known(user) ? carry_out(step) : carry_out_later(user, done, step);
 }
 
 Status PersonalModel::append(std::span<const std::byte> record, UserChange change, Done& at_once) {
@@ -649,7 +653,7 @@ void PersonalModel::add_to_pool(const ObservationTable::User& user, size_t index
 
 void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
   std::vector<Done> answers;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!waiting_.empty() && waiting_.front().number <= last) {
     UserChange change = waiting_.pop();
     if (status.ok()) apply(change, true);
@@ -665,41 +669,41 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
 }
 
 size_t PersonalModel::users() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return count_users();
 }
 
 std::vector<UserObservation> PersonalModel::observations(uint64_t user) {
-  std::unique_lock lock(mutex_);
-  if (!load(user, lock).ok()) return {};
+  MutexLock lock(mutex_);
+  if (!load(user).ok()) return {};
   const std::span<const UserObservation> all = users_.observations(user);
   return {all.begin(), all.end()};
 }
 
 std::optional<UserMemory::Statistics> PersonalModel::memory() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return memory_ == nullptr ? std::nullopt : std::optional(memory_->statistics());
 }
 
 uint64_t PersonalModel::snapshots() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return snapshots_;
 }
 
 std::string PersonalModel::version() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return weights_->version().name;
 }
 
 std::optional<RunningLoss> PersonalModel::loss(uint64_t user) {
-  std::unique_lock lock(mutex_);
-  if (!load(user, lock).ok()) return std::nullopt;
+  MutexLock lock(mutex_);
+  if (!load(user).ok()) return std::nullopt;
   const std::optional<uint32_t> place = users_.find(user);
   return place ? std::optional(weights_->loss(*place)) : std::nullopt;
 }
 
 PersonalStatistics PersonalModel::statistics() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   PersonalStatistics statistics{.version = weights_->version().name,
                                 .users = count_users(),
                                 .observations = losses_.overall.count(),

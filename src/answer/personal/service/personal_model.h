@@ -32,7 +32,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +52,7 @@
 #include "answer/personal/weights/drawn_places.h"
 #include "answer/personal/weights/drift_detector.h"
 #include "answer/personal/weights/observation_table.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/random.h"
 #include "foundation/base/status.h"
 #include "foundation/core/user_digest.h"
@@ -234,52 +234,52 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     std::string version{};
   };
   // `k`: of a list of all items; 0: of other ones.
-  Ranking rank(uint64_t user, size_t k);
+  Ranking rank(uint64_t user, size_t k) REQUIRES(mutex_);
   TopK rank(uint64_t user, Ranking ranking, const ItemRows& rows, const std::vector<size_t>* candidates, size_t k);
-  // Of the items of a call. REQUIRES: mutex_ is held, as below.
-  Status claim_items(const ComputedRows& rows, std::span<const size_t> places, UserChange& change);
-  void release_items(const UserChange& change);
-  Status count_items(std::unique_lock<std::mutex>& lock);
-  void stop_using(std::span<const UserObservation> observations);
-  void drop_features();
-  bool is_served(const ComputedRows& rows) const { return weights_->version().computed == rows.by; }
+  // Of the items of a call.
+  Status claim_items(const ComputedRows& rows, std::span<const size_t> places, UserChange& change) REQUIRES(mutex_);
+  void release_items(const UserChange& change) REQUIRES(mutex_);
+  Status count_items() REQUIRES(mutex_);
+  void stop_using(std::span<const UserObservation> observations) REQUIRES(mutex_);
+  void drop_features() REQUIRES(mutex_);
+  bool is_served(const ComputedRows& rows) const REQUIRES(mutex_) { return weights_->version().computed == rows.by; }
   // By the version that is served, which may have been swapped in since the rows were computed: these, or `made`, of
   // known items; null: one of them is not known.
-  const ComputedRows* served_rows(const ComputedRows& rows, ComputedRows& made) const;
-  // REQUIRES: mutex_ is held. The user is in memory then, or unknown.
-  Status load(uint64_t user, std::unique_lock<std::mutex>& lock) {
-    return memory_ == nullptr ? Status() : memory_->load(user, lock);
-  }
-  bool is_known(uint64_t user) const { return memory_ == nullptr || memory_->is_known(user); }
+  const ComputedRows* served_rows(const ComputedRows& rows, ComputedRows& made) const REQUIRES(mutex_);
+  // The user is in memory then, or unknown.
+  Status load(uint64_t user) REQUIRES(mutex_) { return memory_ == nullptr ? Status() : memory_->load(user); }
+  bool is_known(uint64_t user) const REQUIRES(mutex_) { return memory_ == nullptr || memory_->is_known(user); }
   // No change of the user waits, and none of those that bring observations must.
-  bool may_observe(uint64_t user) const {
+  bool may_observe(uint64_t user) const REQUIRES(mutex_) {
     return memory_ == nullptr || (memory_->is_known(user) && !memory_->is_over());
   }
-  size_t count_users() const { return memory_ == nullptr ? users_.users() : memory_->users(); }
+  size_t count_users() const REQUIRES(mutex_) { return memory_ == nullptr ? users_.users() : memory_->users(); }
+  // What a WeightTable refers to, and reads while its caller holds the mutex.
+  const ObservationTable& users_table() const { return users_; }
   // A step of a change; what it puts into `at_once` is called when the mutex is free.
   using Step = std::function<Status(Done& at_once)>;
-  static Status carry_out(const Step& step, std::unique_lock<std::mutex>& lock);
+  Status carry_out(const Step& step) REQUIRES(mutex_);
   // Carries it out when the user is known (user_memory.h). Then `done` gets its error, or, after `refused()`, why it
   // never is.
   Status carry_out_later(
-      uint64_t user, const Done& done, Step step, std::function<void()> refused = [] {});
-  Status check_limits(const UserChange& change) const;
+      uint64_t user, const Done& done, Step step, std::function<void()> refused = [] {}) REQUIRES(mutex_);
+  Status check_limits(const UserChange& change) const REQUIRES(mutex_);
   // Of values that count.
-  ValueRange value_range() const;
-  Status submit(UserChange change, uint64_t query, std::unique_lock<std::mutex>& lock);
-  Status record(UserChange change, uint64_t query, Done& at_once);
-  Status append(std::span<const std::byte> record, UserChange change, Done& at_once);
+  ValueRange value_range() const REQUIRES(mutex_);
+  Status submit(UserChange change, uint64_t query) REQUIRES(mutex_);
+  Status record(UserChange change, uint64_t query, Done& at_once) REQUIRES(mutex_);
+  Status append(std::span<const std::byte> record, UserChange change, Done& at_once) REQUIRES(mutex_);
   UserDigest digest_at(const ObservationTable::User& user) const;
   // With what is on its way to the disk.
-  uint64_t last_generation(uint64_t user) const;
-  void apply(const UserChange& change, bool is_live);
+  uint64_t last_generation(uint64_t user) const REQUIRES(mutex_);
+  void apply(const UserChange& change, bool is_live) REQUIRES(mutex_);
   // `weights`: those before the observation came.
-  void record_loss(uint32_t place, size_t index, std::span<const float> weights);
-  void add_to_pool(const ObservationTable::User& user, size_t index);
-  Status prepare(WeightTable& next);
-  void prepare_places(WeightTable& next, bool again);
+  void record_loss(uint32_t place, size_t index, std::span<const float> weights) REQUIRES(mutex_);
+  void add_to_pool(const ObservationTable::User& user, size_t index) REQUIRES(mutex_);
+  Status prepare(WeightTable& next) REQUIRES(swap_mutex_);
+  void prepare_places(WeightTable& next, bool again) REQUIRES(swap_mutex_);
   // Errors: as the store's.
-  Result<VersionComparison> compare(WeightTable& next);
+  Result<VersionComparison> compare(WeightTable& next) REQUIRES(swap_mutex_);
   // Errors: why the version is not to be taken.
   static Status judge(const PersonalVersion& version, const VersionComparison& comparison);
   // A copy; nullopt: the place is empty.
@@ -291,40 +291,41 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   void on_written(uint64_t first, uint64_t last, const Status& status) override;
   void on_snapshot_begin() override;
   Result<bool> next_piece(std::vector<std::byte>& piece) override;
-  Status read_stored_pieces(std::unique_lock<std::mutex>& lock);
+  Status read_stored_pieces() REQUIRES(mutex_);
   void on_snapshot_end(uint64_t number, const Status& status) override;
 
   const Options options_;
   std::unique_ptr<Storage> storage_;  // of the log
-  std::mutex mutex_;
-  Random random_;  // guarded by mutex_, as what follows
-  ObservationTable users_;
-  std::unique_ptr<UserMemory> memory_;     // null: all users are in memory
-  Status open_status_;                     // of the store, while the log is read
-  std::optional<uint64_t> stored_number_;  // records up to this one are in the store already; nullopt: it was empty
-  bool is_open_ = false;
-  std::unique_ptr<WeightTable> weights_;  // served; replaced by the holder of swap_mutex_ only
-  WeightTable* next_ = nullptr;           // being prepared
-  KnownItems known_items_;
-  ListCache lists_;
-  uint64_t cached_lists_ = 0;
-  bool makes_version_ = false;        // from begin_version() to end_version()
-  bool counts_items_ = false;         // users' observations of them: from open() on, where inputs are kept
-  std::vector<uint64_t> left_items_;  // whose features are to be dropped
-  Losses losses_;
-  DrawnPlaces drawn_;
-  std::deque<PoolPlace> pool_;  // withheld from trainers
-  uint64_t outside_ = 0;        // observations beyond value_range() when they came
-  uint64_t last_number_ = 0;    // of the records that count
-  WaitingChanges waiting_;
-  uint64_t observations_since_snapshot_ = 0;
-  uint64_t snapshots_ = 0;
-  size_t next_place_ = 0;
-  size_t next_item_ = 0;
-  UserMemory::Cursor next_stored_;
-  std::deque<std::vector<std::byte>> stored_pieces_;
+  Mutex mutex_;
+  Random random_ GUARDED_BY(mutex_);
+  ObservationTable users_ GUARDED_BY(mutex_);
+  std::unique_ptr<UserMemory> memory_ PT_GUARDED_BY(mutex_);  // null: all users are in memory
+  Status open_status_ GUARDED_BY(mutex_);                     // of the store, while the log is read
+  std::optional<uint64_t> stored_number_
+      GUARDED_BY(mutex_);  // records up to this one are in the store already; nullopt: it was empty
+  bool is_open_ GUARDED_BY(mutex_) = false;
+  std::unique_ptr<WeightTable> weights_ GUARDED_BY(mutex_);  // served; replaced by the holder of swap_mutex_ only
+  WeightTable* next_ GUARDED_BY(mutex_) = nullptr;           // being prepared
+  KnownItems known_items_ GUARDED_BY(mutex_);
+  ListCache lists_ GUARDED_BY(mutex_);
+  uint64_t cached_lists_ GUARDED_BY(mutex_) = 0;
+  bool makes_version_ GUARDED_BY(mutex_) = false;  // from begin_version() to end_version()
+  bool counts_items_ GUARDED_BY(mutex_) = false;   // users' observations of them: from open() on, where inputs are kept
+  std::vector<uint64_t> left_items_ GUARDED_BY(mutex_);  // whose features are to be dropped
+  Losses losses_ GUARDED_BY(mutex_);
+  DrawnPlaces drawn_ GUARDED_BY(mutex_);
+  std::deque<PoolPlace> pool_ GUARDED_BY(mutex_);  // withheld from trainers
+  uint64_t outside_ GUARDED_BY(mutex_) = 0;        // observations beyond value_range() when they came
+  uint64_t last_number_ GUARDED_BY(mutex_) = 0;    // of the records that count
+  WaitingChanges waiting_ GUARDED_BY(mutex_);
+  uint64_t observations_since_snapshot_ GUARDED_BY(mutex_) = 0;
+  uint64_t snapshots_ GUARDED_BY(mutex_) = 0;
+  size_t next_place_ GUARDED_BY(mutex_) = 0;
+  size_t next_item_ GUARDED_BY(mutex_) = 0;
+  UserMemory::Cursor next_stored_ GUARDED_BY(mutex_);
+  std::deque<std::vector<std::byte>> stored_pieces_ GUARDED_BY(mutex_);
 
-  std::mutex swap_mutex_;  // taken before mutex_
+  Mutex swap_mutex_;  // taken before mutex_
 
   std::unique_ptr<RecordLog> log_;  // ends first; not guarded
 };

@@ -11,6 +11,7 @@ namespace foliot {
 
 bool PersonalModel::on_begin(const LogContents& contents) {
   if (memory_ == nullptr) return true;
+  const MutexLock lock(mutex_);
   const Result<std::optional<UserNote>> begun = memory_->begin(contents);
   open_status_ = begun.status();
   const std::optional<UserNote> note = begun.ok() ? *begun : std::nullopt;
@@ -25,6 +26,7 @@ bool PersonalModel::on_begin(const LogContents& contents) {
 }
 
 Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
+  const MutexLock lock(mutex_);
   FOLIOT_RETURN_IF_ERROR(open_status_);
   if (std::optional<KnownItem> item = decode_item(piece)) {
     known_items_.keep(item->item, std::move(item->input));
@@ -33,8 +35,7 @@ Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
   if (stored_number_) return Status();
   std::optional<ObservationTable::User> stored = decode_user(piece);
   if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(stored->id, lock));
+  FOLIOT_RETURN_IF_ERROR(load(stored->id));
   const std::optional<uint32_t> place = users_.restore(*std::move(stored));
   if (!place) return Status();
   const ObservationTable::User& user = users_.user(*place);
@@ -43,10 +44,11 @@ Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
   }
   if (memory_ == nullptr) return Status();
   memory_->on_changed(*place);
-  return memory_->make_room(lock);
+  return memory_->make_room();
 }
 
 Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> record) {
+  const MutexLock lock(mutex_);
   FOLIOT_RETURN_IF_ERROR(open_status_);
   std::optional<UserRecord> decoded = decode_record(record);
   if (!decoded) {
@@ -57,8 +59,7 @@ Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> reco
     observations_since_snapshot_ += std::max<size_t>(1, decoded->observations.size());
     return Status();
   }
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(load(decoded->user, lock));
+  FOLIOT_RETURN_IF_ERROR(load(decoded->user));
   apply({.number = number,
          .user = decoded->user,
          .forgets = decoded->observations.empty() && !decoded->generation,
@@ -66,18 +67,18 @@ Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> reco
          .observations = std::move(decoded->observations),
          .items = std::move(decoded->items)},
         false);
-  return memory_ == nullptr ? Status() : memory_->make_room(lock);
+  return memory_ == nullptr ? Status() : memory_->make_room();
 }
 
 void PersonalModel::on_snapshot_begin() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   next_place_ = next_item_ = 0;
   stored_pieces_.clear();
   if (memory_ != nullptr) next_stored_ = memory_->begin_pass();
 }
 
 Result<bool> PersonalModel::next_piece(std::vector<std::byte>& piece) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   // One that comes meanwhile may have a place that was passed: the records after the snapshot's number have it.
   while (next_item_ < known_items_.places()) {
     const std::optional<KnownItem> item = known_items_.at(next_item_++);
@@ -94,7 +95,7 @@ Result<bool> PersonalModel::next_piece(std::vector<std::byte>& piece) {
     return true;
   }
   while (memory_ != nullptr && stored_pieces_.empty() && !next_stored_.is_at_end) {
-    FOLIOT_RETURN_IF_ERROR(read_stored_pieces(lock));
+    FOLIOT_RETURN_IF_ERROR(read_stored_pieces());
   }
   if (stored_pieces_.empty()) return false;
   piece = std::move(stored_pieces_.front());
@@ -102,16 +103,17 @@ Result<bool> PersonalModel::next_piece(std::vector<std::byte>& piece) {
   return true;
 }
 
-Status PersonalModel::read_stored_pieces(std::unique_lock<std::mutex>& lock) {
-  FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(next_stored_, SIZE_MAX, lock));
-  const auto add = [this](const ObservationTable::User& user) { encode_user(user, stored_pieces_.emplace_back()); };
+Status PersonalModel::read_stored_pieces() {
+  FOLIOT_ASSIGN_OR_RETURN(const UserMemory::Scanned scanned, memory_->scan(next_stored_, SIZE_MAX));
+  const auto add = [this](const ObservationTable::User& user)
+                       REQUIRES(mutex_) { encode_user(user, stored_pieces_.emplace_back()); };
   for (const uint32_t place : scanned.places) add(users_.user(place));
   for (const UserValue& value : scanned.away) add(value.user);
   return Status();
 }
 
 void PersonalModel::on_snapshot_end(uint64_t, const Status& status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!status.ok()) return;
   ++snapshots_;
   if (memory_ != nullptr) memory_->request_purge();

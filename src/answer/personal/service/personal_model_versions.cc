@@ -9,29 +9,29 @@
 namespace foliot {
 
 std::vector<KnownItem> PersonalModel::begin_version() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   makes_version_ = true;
   return known_items_.all();
 }
 
 void PersonalModel::end_version() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   makes_version_ = false;
   drop_features();
 }
 
 Status PersonalModel::swap(PersonalVersion version, PoolCheck check, std::optional<VersionComparison>* comparison) {
   FOLIOT_RETURN_IF_ERROR(version.check());
-  const std::lock_guard swapping(swap_mutex_);
-  auto next = std::make_unique<WeightTable>(users_, std::move(version), options_.table);
+  const MutexLock swapping(swap_mutex_);
+  auto next = std::make_unique<WeightTable>(users_table(), std::move(version), options_.table);
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const Population population = users_.population();
     lock.unlock();
     next->begin(population);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (next->version().log_number > last_number_) {
       return Status::invalid_argument(fmt::format(
           "version {} was trained on records up to {} of a log, and this one ends at {}; train it on this log",
@@ -47,7 +47,7 @@ Status PersonalModel::swap(PersonalVersion version, PoolCheck check, std::option
     status = compared.ok() ? judge(next->version(), *compared) : compared.status();
   }
   if (status.ok() && check != PoolCheck::kOnly) status = prepare(*next);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool is_taken = status.ok() && check != PoolCheck::kOnly;
   next_ = nullptr;
   if (memory_ != nullptr) memory_->end_next(is_taken);
@@ -60,7 +60,7 @@ Status PersonalModel::swap(PersonalVersion version, PoolCheck check, std::option
 }
 
 std::optional<ObservationTable::User> PersonalModel::user_at(size_t place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (place >= users_.places() || !users_.user(place).is_used) return std::nullopt;
   return users_.user(place);
 }
@@ -69,8 +69,8 @@ std::optional<ObservationTable::User> PersonalModel::user_at(size_t place) {
 Status PersonalModel::prepare(WeightTable& next) {
   prepare_places(next, false);
   if (memory_ == nullptr) return Status();
-  std::unique_lock lock(mutex_);
-  FOLIOT_RETURN_IF_ERROR(memory_->prepare_next(lock));
+  MutexLock lock(mutex_);
+  FOLIOT_RETURN_IF_ERROR(memory_->prepare_next());
   lock.unlock();
   prepare_places(next, true);  // of users that came back from the store to a place that was passed
   return Status();
@@ -82,7 +82,7 @@ void PersonalModel::prepare_places(WeightTable& next, bool again) {
   bool has_more = true;
   for (uint32_t place = 0; has_more; ++place) {
     const std::optional<ObservationTable::User> user = user_at(place);
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     has_more = place + 1 < users_.places();
     if (!user || user->observations.empty() || (again && next.settled(place) > 0)) continue;
     const bool needs_factor = weights_->has_factor(place);
@@ -104,16 +104,17 @@ Result<VersionComparison> PersonalModel::compare(WeightTable& next) {
     RunningLoss served{};
     RunningLoss next{};
   };
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
+  WeightTable& table = *weights_;
   const std::vector<PoolPlace> pool(pool_.begin(), pool_.end());
-  const WeightTable::Prior prior = weights_->prior();
+  const WeightTable::Prior prior = table.prior();
   const WeightTable::Prior next_prior = next.prior();
   lock.unlock();
   std::map<uint64_t, Compared> by_user;
-  VersionComparison comparison{.with = weights_->version().name};
+  VersionComparison comparison{.with = table.version().name};
   for (const PoolPlace& place : pool) {
     lock.lock();
-    FOLIOT_RETURN_IF_ERROR(load(place.user, lock));
+    FOLIOT_RETURN_IF_ERROR(load(place.user));
     const std::optional<uint32_t> found = users_.find(place.user);
     std::optional<ObservationTable::User> user;
     if (found && users_.user(*found).first_number == place.first_number) user = users_.user(*found);
@@ -122,7 +123,7 @@ Result<VersionComparison> PersonalModel::compare(WeightTable& next) {
     const UserObservation observation = user->observations[place.index];
     if (!prior.range.contains(observation.value)) continue;
     user->observations.resize(place.index);
-    const std::optional<double> served = weights_->error(*user, prior, observation);
+    const std::optional<double> served = table.error(*user, prior, observation);
     const std::optional<double> candidate = next.error(*user, next_prior, observation);
     if (!served || !candidate) continue;
     ++comparison.observations;

@@ -86,8 +86,8 @@ struct PersonalModels::Call {
   std::optional<TenantLease> lease;  // until the answer is passed on
   // Of changes: records that are not on disk yet, and the first error.
   std::atomic<size_t> pending{1};
-  std::mutex mutex;
-  Status status;  // guarded by mutex
+  Mutex mutex;
+  Status status GUARDED_BY(mutex);
 };
 
 Status PersonalModels::open(std::vector<PersonalSpec> specs, const std::filesystem::path& observations) {
@@ -229,7 +229,7 @@ std::vector<std::pair<std::string, size_t>> PersonalModels::replicas() const {
 
 bool PersonalModels::follow(Served& served) {
   if (served.features == nullptr) return true;
-  const std::lock_guard lock(load_mutex_);
+  const MutexLock lock(load_mutex_);
   const Result<FeatureModel> model = served.features->find();
   const std::optional<FeatureModel> used = served.features->used();
   if (model.ok() && used && used->checksum() == model->checksum() && served.failure.empty()) return true;
@@ -293,15 +293,14 @@ void PersonalModels::show(Served& served, const std::string& reason) {
 }
 
 void PersonalModels::run_retries() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (bool is_done = false; !is_done && !stopping_;) {
-    stopped_.wait_for(lock, std::chrono::nanoseconds(options_.retry_interval.nanoseconds()),
-                      [this] { return stopping_; });
+    stopped_.wait_for(mutex_, options_.retry_interval, [this]() REQUIRES(mutex_) { return stopping_; });
     if (stopping_) return;
     lock.unlock();
     is_done = true;
     for (const auto& [name, served] : models_) {
-      const std::lock_guard loading(load_mutex_);
+      const MutexLock loading(load_mutex_);
       if (!served->is_tried_again) continue;
       if (serve(*served).ok()) options_.on_failure(fmt::format("personal model '{}' is served now", name));
       is_done = is_done && !served->is_tried_again;
@@ -312,7 +311,7 @@ void PersonalModels::run_retries() {
 
 void PersonalModels::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -323,7 +322,7 @@ void PersonalModels::stop() {
   watcher_.join();
   chooser_.join();
   retrier_.join();
-  const std::lock_guard lock(load_mutex_);
+  const MutexLock lock(load_mutex_);
   for (const auto& [name, served] : models_) served->model.reset();
 }
 
@@ -386,13 +385,13 @@ void PersonalModels::finish(Call& call, std::variant<PersonalAnswer, Status> res
 
 void PersonalModels::count_answered() {
   if (--in_flight_ > 0 || !draining_) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   answered_.notify_all();
 }
 
 bool PersonalModels::wait_until_answered(Duration timeout) {
-  std::unique_lock lock(mutex_);
-  return answered_.wait_for(lock, std::chrono::nanoseconds(timeout.nanoseconds()), [this] { return in_flight_ == 0; });
+  MutexLock lock(mutex_);
+  return answered_.wait_for(mutex_, timeout, [this]() REQUIRES(mutex_) { return in_flight_ == 0; });
 }
 
 void PersonalModels::refuse(Call& call, Refusal refusal, TimePoint earliest) {
@@ -429,7 +428,7 @@ void PersonalModels::resolve(const CallPtr& call, const PersonalCall& given, std
 
 void PersonalModels::start_read(CallPtr call, uint64_t units, std::function<Result<PersonalAnswer>()> read) {
   const TimePoint now = options_.now();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Call& started = *call;
   if (stopping_) {
     lock.unlock();
@@ -443,7 +442,7 @@ void PersonalModels::start_read(CallPtr call, uint64_t units, std::function<Resu
     const TimePoint end = options_.now();
     if (!answer.ok()) return finish(*call, answer.status());
     {
-      const std::lock_guard measured(mutex_);
+      const MutexLock measured(mutex_);
       call->served.cost.record(end - begin, units, end);
     }
     PersonalCounters& counters = call->served.counters;
@@ -458,9 +457,9 @@ void PersonalModels::start_read(CallPtr call, uint64_t units, std::function<Resu
 }
 
 void PersonalModels::run_reads() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || queue_->size() > 0; });
+    changed_.wait(mutex_, [this]() REQUIRES(mutex_) { return stopping_ || queue_->size() > 0; });
     std::optional<ReadQueue::Taken> taken = queue_->take(options_.now());
     if (!taken) return;  // it stops
     const Refusal refusal = stopping_ ? Refusal::kDraining : taken->refusal;
@@ -542,11 +541,16 @@ void PersonalModels::top_k(const PersonalCall& call, TopKQuery query, PersonalDo
 
 void PersonalModels::on_changed(const CallPtr& call, const Status& status) {
   if (!status.ok()) {
-    const std::lock_guard lock(call->mutex);
+    const MutexLock lock(call->mutex);
     if (call->status.ok()) call->status = status;
   }
   if (call->pending.fetch_sub(1) > 1) return;
-  if (!call->status.ok()) return finish(*call, call->status);
+  Status first;
+  {
+    const MutexLock lock(call->mutex);
+    first = call->status;
+  }
+  if (!first.ok()) return finish(*call, first);
   finish(*call, PersonalAnswer{.version = call->model.version()});
 }
 
@@ -670,7 +674,7 @@ std::vector<PersonalModels::Retrained> PersonalModels::retrained() const {
 
 size_t PersonalModels::waiting_reads() const {
   if (!is_open_) return 0;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return queue_->size();
 }
 

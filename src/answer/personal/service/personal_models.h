@@ -23,13 +23,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,6 +45,7 @@
 #include "answer/personal/service/personal_model.h"
 #include "answer/personal/service/read_queue.h"
 #include "answer/personal/service/version_note.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
@@ -215,16 +214,17 @@ class PersonalModels : public PersonalService {
   // These are what watching threads do.
   Status load_by_itself(Served& served);
   Status follow_choice(Served& served);
-  // REQUIRES, of what follows: load_mutex_ is held.
-  Status serve_again(Served& served);
+  Status serve_again(Served& served) REQUIRES(load_mutex_);
   // `again`: also one that was not taken before.
-  Status load_newest(Served& served, bool again);
-  Status take_chosen(Served& served, const TakenVersion& choice, bool again);
-  Status take_and_show(Served& served, const std::filesystem::path& folder, PersonalModel::PoolCheck check);
-  Status choose(Served& served, const VersionRequest& request);
-  Status compare(Served& served, const std::filesystem::path& folder);
-  void set_before(Served& served, const std::string& before);
-  Result<std::filesystem::path> wanted_version(const Served& served, const VersionRequest& request) const;
+  Status load_newest(Served& served, bool again) REQUIRES(load_mutex_);
+  Status take_chosen(Served& served, const TakenVersion& choice, bool again) REQUIRES(load_mutex_);
+  Status take_and_show(Served& served, const std::filesystem::path& folder, PersonalModel::PoolCheck check)
+      REQUIRES(load_mutex_);
+  Status choose(Served& served, const VersionRequest& request) REQUIRES(load_mutex_);
+  Status compare(Served& served, const std::filesystem::path& folder) REQUIRES(load_mutex_);
+  void set_before(Served& served, const std::string& before) REQUIRES(load_mutex_);
+  Result<std::filesystem::path> wanted_version(const Served& served, const VersionRequest& request) const
+      REQUIRES(load_mutex_);
   // These are for the model that is served.
   Status write_choice(const Served& served, const std::string& newest) const;
   std::filesystem::path choice_file(const Served& served) const;
@@ -264,15 +264,15 @@ class PersonalModels : public PersonalService {
   std::atomic<bool> is_open_{false};
   std::atomic<bool> draining_{false};
   std::atomic<uint64_t> in_flight_{0};
-  std::mutex load_mutex_;
-  mutable std::mutex versions_mutex_;  // taken last
+  Mutex load_mutex_;
+  mutable Mutex versions_mutex_;  // taken last
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::condition_variable stopped_;
-  std::condition_variable answered_;
-  std::unique_ptr<ReadQueue> queue_;
-  bool stopping_ = false;
+  mutable Mutex mutex_;
+  Condition changed_;
+  Condition stopped_;
+  Condition answered_;
+  std::unique_ptr<ReadQueue> queue_ PT_GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
   std::vector<Thread> threads_;
   Thread watcher_;
   Thread chooser_;  // where users are shared

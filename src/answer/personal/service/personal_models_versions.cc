@@ -71,7 +71,7 @@ std::optional<fs::path> PersonalModels::version_to_begin(Served& served) const {
   VersionNote note = read_note(served.observations / kServedFile).value_or(VersionNote());
   if (const std::optional<TakenVersion> choice = choice_of(served)) note = {choice->version, choice->before};
   {
-    const std::lock_guard lock(versions_mutex_);
+    const MutexLock lock(versions_mutex_);
     served.before = note.before;
   }
   std::error_code ignored;
@@ -84,7 +84,7 @@ std::optional<fs::path> PersonalModels::version_to_begin(Served& served) const {
 void PersonalModels::note_version(const Served& served) const {
   VersionNote note{.served = served.model->version()};
   {
-    const std::lock_guard lock(versions_mutex_);
+    const MutexLock lock(versions_mutex_);
     note.before = served.before;
   }
   const fs::path file = served.observations / kServedFile;
@@ -103,9 +103,9 @@ Status PersonalModels::start_watching(Thread& thread, Duration interval, Look lo
 }
 
 void PersonalModels::run_watch(Duration interval, Look look) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    stopped_.wait_for(lock, std::chrono::nanoseconds(interval.nanoseconds()), [this] { return stopping_; });
+    stopped_.wait_for(mutex_, interval, [this]() REQUIRES(mutex_) { return stopping_; });
     if (stopping_) return;
     lock.unlock();
     for (const auto& [name, served] : models_) {
@@ -125,7 +125,7 @@ Status PersonalModels::load(const std::string& name) {
     return Status::unavailable(
         fmt::format("personal model '{}' is served once model '{}' is", name, served->features->model()));
   }
-  const std::lock_guard lock(load_mutex_);
+  const MutexLock lock(load_mutex_);
   FOLIOT_RETURN_IF_ERROR(serve_again(*served));
   return load_newest(*served, true);
 }
@@ -141,7 +141,7 @@ Status PersonalModels::load(const std::string& name, const VersionRequest& reque
                     "one",
                     name, served->features->model()));
   }
-  const std::lock_guard lock(load_mutex_);
+  const MutexLock lock(load_mutex_);
   FOLIOT_RETURN_IF_ERROR(serve_again(*served));
   return choose(*served, request);
 }
@@ -155,7 +155,7 @@ Status PersonalModels::serve_again(Served& served) {
 }
 
 Status PersonalModels::load_by_itself(Served& served) {
-  const std::lock_guard lock(load_mutex_);
+  const MutexLock lock(load_mutex_);
   return load_newest(served, false);
 }
 
@@ -199,7 +199,7 @@ Status PersonalModels::take_chosen(Served& served, const TakenVersion& choice, b
 }
 
 Status PersonalModels::follow_choice(Served& served) {
-  const std::lock_guard lock(load_mutex_);
+  const MutexLock lock(load_mutex_);
   const std::optional<TakenVersion> choice = choice_of(served);
   return choice ? take_chosen(served, *choice, false) : Status();
 }
@@ -207,7 +207,7 @@ Status PersonalModels::follow_choice(Served& served) {
 Result<fs::path> PersonalModels::wanted_version(const Served& served, const VersionRequest& request) const {
   std::string name = request.version;
   if (request.roll_back) {
-    const std::lock_guard lock(versions_mutex_);
+    const MutexLock lock(versions_mutex_);
     name = served.before;
     if (name.empty()) {
       return Status::not_found(fmt::format(
@@ -246,7 +246,7 @@ Status PersonalModels::choose(Served& served, const VersionRequest& request) {
     show(served, "");
   }
   if (request.roll_back) {
-    const std::lock_guard lock(versions_mutex_);
+    const MutexLock lock(versions_mutex_);
     served.before.clear();
     served.tried[current] = {.name = current, .reason = fmt::format("it was rolled back to version {}", name)};
   }
@@ -257,7 +257,7 @@ Status PersonalModels::choose(Served& served, const VersionRequest& request) {
 Status PersonalModels::write_choice(const Served& served, const std::string& newest) const {
   TakenVersion choice{.version = served.model->version(), .newest = newest};
   {
-    const std::lock_guard lock(versions_mutex_);
+    const MutexLock lock(versions_mutex_);
     choice.before = served.before;
   }
   const fs::path file = choice_file(served);
@@ -268,7 +268,7 @@ Status PersonalModels::write_choice(const Served& served, const std::string& new
 
 Status PersonalModels::compare(Served& served, const fs::path& folder) {
   const Status status = take(served, folder, PersonalModel::PoolCheck::kOnly);
-  const std::lock_guard lock(versions_mutex_);
+  const MutexLock lock(versions_mutex_);
   // That it is worse, or that too little is withheld, is what was asked for.
   return served.tried[folder.filename().string()].comparison ? Status() : status;
 }
@@ -284,7 +284,7 @@ Status PersonalModels::take(Served& served, const fs::path& folder, PersonalMode
   const bool is_taken = status.ok() && check != PersonalModel::PoolCheck::kOnly;
   if (is_taken) served.items = items;
   std::error_code ignored;
-  const std::lock_guard lock(versions_mutex_);
+  const MutexLock lock(versions_mutex_);
   if (is_taken) served.before = current;
   std::erase_if(served.tried, [&](const auto& each) { return !fs::exists(served.spec.folder / each.first, ignored); });
   served.tried[tried.name] = std::move(tried);
@@ -304,7 +304,7 @@ Result<VersionList> PersonalModels::versions(const std::string& name) const {
   }
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<fs::path> folders, version_folders(served->spec.folder));
   list.is_chosen = choice_of(*served).has_value();
-  const std::lock_guard lock(versions_mutex_);
+  const MutexLock lock(versions_mutex_);
   list.before = served->before;
   std::map<std::string, VersionEntry> tried = served->tried;
   for (const fs::path& folder : folders) {
@@ -319,7 +319,7 @@ Result<VersionList> PersonalModels::versions(const std::string& name) const {
 
 void PersonalModels::set_before(Served& served, const std::string& before) {
   {
-    const std::lock_guard lock(versions_mutex_);
+    const MutexLock lock(versions_mutex_);
     served.before = before;
   }
   note_version(served);
@@ -329,7 +329,7 @@ Status PersonalModels::publish(const std::string& name, const std::filesystem::p
   Served* const served = find(name);
   FOLIOT_CHECK(served != nullptr && served->model != nullptr && options_.is_shared);
   const std::filesystem::path published = served->spec.folder / folder.filename();
-  const std::lock_guard lock(load_mutex_);
+  const MutexLock lock(load_mutex_);
   std::error_code error;
   if (std::filesystem::exists(published, error)) {
     return Status::internal(fmt::format("{} has been made by another process meanwhile", published.string()));

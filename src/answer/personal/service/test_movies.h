@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "answer/personal/service/personal_model.h"
+#include "foundation/base/mutex.h"
 #include "foundation/store/simulated_storage.h"
 #include "foundation/store/test_storage.h"
 
@@ -29,18 +29,18 @@ class Lines {
  public:
   std::function<void(const std::string&)> writer() {
     return [this](const std::string& line) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       lines_.push_back(line);
     };
   }
   std::vector<std::string> take() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(lines_, {});
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<std::string> lines_;
+  Mutex mutex_;
+  std::vector<std::string> lines_ GUARDED_BY(mutex_);
 };
 
 inline PersonalModel::Options greedy_options() {

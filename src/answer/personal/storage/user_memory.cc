@@ -23,6 +23,7 @@ constexpr size_t kErasedMax = 1024;  // are written without waiting for a snapsh
 // ---- Opening and closing
 
 Result<std::optional<UserNote>> UserMemory::begin(const LogContents& contents) {
+  mutex_.assert_held();
   const Result<std::optional<UserStore::Bytes>> bytes = store_->note();
   std::optional<UserNote> note;
   std::string wrong;
@@ -67,7 +68,7 @@ Status UserMemory::start() {
 
 void UserMemory::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
   }
   work_.notify_all();
@@ -75,14 +76,14 @@ void UserMemory::stop() {
   purge_.notify_all();
   thread_.join();
   purger_.join();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!fetches_.empty()) {
-    end_fetch(fetches_.begin()->first, Status::unavailable("the personal model is being closed; try again"), lock);
+    end_fetch(fetches_.begin()->first, Status::unavailable("the personal model is being closed; try again"));
   }
 }
 
 Status UserMemory::close(UserNote note) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (is_damaged_) {
     FOLIOT_RETURN_IF_ERROR(store_->clear());
     return Status::internal("a value could not be read");
@@ -94,10 +95,10 @@ Status UserMemory::close(UserNote note) {
     const bool is_as_stored = known.is_stored && !known.is_dirty && known.settled == settled(index);
     if (users_.user(index).is_used && !is_as_stored) add(index, batch);
     if (batch.bytes < kBatchBytes) continue;
-    FOLIOT_RETURN_IF_ERROR(write(batch, lock));
+    FOLIOT_RETURN_IF_ERROR(write(batch));
     batch = Batch();
   }
-  FOLIOT_RETURN_IF_ERROR(write(batch, lock));
+  FOLIOT_RETURN_IF_ERROR(write(batch));
   note.users = users();
   note.table = served_.number;
   note.start = start_;
@@ -109,13 +110,18 @@ Status UserMemory::close(UserNote note) {
 // ---- Tables
 
 void UserMemory::serve(WeightTable& served, std::optional<uint64_t> number) {
+  mutex_.assert_held();
   served_ = {&served, number.value_or(last_table_ + 1)};
   last_table_ = std::max(last_table_, served_.number);
 }
 
-void UserMemory::begin_next(WeightTable& next) { next_ = {&next, ++last_table_}; }
+void UserMemory::begin_next(WeightTable& next) {
+  mutex_.assert_held();
+  next_ = {&next, ++last_table_};
+}
 
 void UserMemory::end_next(bool is_served) {
+  mutex_.assert_held();
   if (is_served) served_ = next_;
   next_ = {};
 }
@@ -150,6 +156,7 @@ Status UserMemory::full() const {
 }
 
 Status UserMemory::admit() {
+  mutex_.assert_held();
   if (is_crowded()) wake();
   return is_full() && !write_error_.ok() ? full() : Status();
 }
@@ -201,6 +208,7 @@ void UserMemory::drop(uint32_t index) {
 }
 
 void UserMemory::on_changed(uint32_t index) {
+  mutex_.assert_held();
   Place& known = place(index);
   known.was_read = true;
   known.is_dirty = true;
@@ -210,6 +218,7 @@ void UserMemory::on_changed(uint32_t index) {
 }
 
 void UserMemory::on_forgotten(uint32_t index) {
+  mutex_.assert_held();
   Place& known = place(index);
   if (!known.is_stored && !known.is_writing) return;
   known.is_stored = false;
@@ -219,6 +228,7 @@ void UserMemory::on_forgotten(uint32_t index) {
 }
 
 void UserMemory::on_removed(uint32_t index, uint64_t user) {
+  mutex_.assert_held();
   const Place known = std::exchange(place(index), {});
   observed_bytes_ -= known.bytes;
   if (!known.is_stored && !known.is_writing) return;
@@ -228,11 +238,13 @@ void UserMemory::on_removed(uint32_t index, uint64_t user) {
 }
 
 void UserMemory::pin(uint64_t user, size_t observations) {
+  mutex_.assert_held();
   ++pins_[user];
   coming_bytes_ += observations * sizeof(UserObservation);
 }
 
 void UserMemory::unpin(uint64_t user, size_t observations) {
+  mutex_.assert_held();
   uint32_t* const pins = pins_.find(user);
   FOLIOT_CHECK(pins != nullptr && *pins > 0);
   coming_bytes_ -= observations * sizeof(UserObservation);
@@ -245,10 +257,12 @@ void UserMemory::unpin(uint64_t user, size_t observations) {
 // ---- Reading users
 
 bool UserMemory::is_known(uint64_t user) const {
+  mutex_.assert_held();
   return !fetches_.contains(user) && (is_here(user) || pins_.find(user) != nullptr);
 }
 
-Status UserMemory::load(uint64_t user, std::unique_lock<std::mutex>& lock) {
+Status UserMemory::load(uint64_t user) {
+  mutex_.assert_held();
   while (true) {
     if (const std::optional<uint32_t> index = users_.find(user)) {
       place(*index).was_read = true;
@@ -257,17 +271,18 @@ Status UserMemory::load(uint64_t user, std::unique_lock<std::mutex>& lock) {
     if (is_known(user)) return Status();
     const auto [fetching, is_new] = fetches_.try_emplace(user);
     if (!is_new && fetching->second.is_begun) {
-      fetched_.wait(lock);
+      fetched_.wait(mutex_);
       continue;
     }
     fetching->second.is_begun = true;
-    FOLIOT_ASSIGN_OR_RETURN(const bool has_value, fetch(user, lock));
+    FOLIOT_ASSIGN_OR_RETURN(const bool has_value, fetch(user));
     // Changes of it that waited may have been answered since, and then it may have left again.
     if (!has_value || users_.find(user)) return Status();
   }
 }
 
 Status UserMemory::wait(uint64_t user, Step step) {
+  mutex_.assert_held();
   if (waiting_ >= options_.waiting_max) {
     return Status::resource_exhausted(
         fmt::format("{} changes wait for users, limit {}; try again later", waiting_, options_.waiting_max));
@@ -289,14 +304,14 @@ Status UserMemory::on_read(const Status& status) {
   return Status::unavailable(fmt::format("the user cannot be read: {}", status.message()));
 }
 
-Result<bool> UserMemory::fetch(uint64_t user, std::unique_lock<std::mutex>& lock) {
-  if (is_full()) static_cast<void>(evict(lock));
+Result<bool> UserMemory::fetch(uint64_t user) {
+  if (is_full()) static_cast<void>(evict());
   Status status = is_full() ? full() : Status();
   bool has_value = false;
   if (status.ok() && !is_here(user)) {
-    lock.unlock();
+    mutex_.unlock();
     Result<std::optional<UserValue>> value = read_value(user);
-    lock.lock();
+    mutex_.lock();
     ++misses_;
     if (!value.ok()) {
       status = on_read(value.status());
@@ -306,7 +321,7 @@ Result<bool> UserMemory::fetch(uint64_t user, std::unique_lock<std::mutex>& lock
     }
   }
   if (is_crowded()) wake();
-  end_fetch(user, status, lock);
+  end_fetch(user, status);
   if (!status.ok()) return status;
   return has_value;
 }
@@ -318,7 +333,7 @@ Result<std::optional<UserValue>> UserMemory::read_value(uint64_t user) {
   return std::optional(std::move(value));
 }
 
-void UserMemory::end_fetch(uint64_t user, const Status& status, std::unique_lock<std::mutex>& lock) {
+void UserMemory::end_fetch(uint64_t user, const Status& status) {
   const Fetch ended = std::move(fetches_.extract(user).mapped());
   std::vector<Answer> answers;
   for (const Step& step : ended.steps) {
@@ -327,9 +342,9 @@ void UserMemory::end_fetch(uint64_t user, const Status& status, std::unique_lock
   waiting_ -= ended.steps.size();
   fetched_.notify_all();
   if (answers.empty()) return;
-  lock.unlock();
+  mutex_.unlock();
   for (const Answer& answer : answers) answer();
-  lock.lock();
+  mutex_.lock();
 }
 
 // ---- Writing users
@@ -339,8 +354,8 @@ void UserMemory::wake() {
   work_.notify_one();
 }
 
-void UserMemory::begin_writing(std::unique_lock<std::mutex>& lock) {
-  written_.wait(lock, [this] { return !is_writing_; });
+void UserMemory::begin_writing() {
+  written_.wait(mutex_, [this]() REQUIRES(mutex_) { return !is_writing_; });
   is_writing_ = true;
 }
 
@@ -349,29 +364,31 @@ void UserMemory::end_writing() {
   written_.notify_all();
 }
 
-Status UserMemory::make_room(std::unique_lock<std::mutex>& lock) {
+Status UserMemory::make_room() {
+  mutex_.assert_held();
   if (!is_crowded()) return Status();
-  static_cast<void>(evict(lock));
+  static_cast<void>(evict());
   return is_full() ? full() : Status();
 }
 
 // Until a change may be made, if that is a matter of time: users are being written, or changes are on their way to the
 // log.
-void UserMemory::wait_for_room(std::unique_lock<std::mutex>& lock) {
+void UserMemory::wait_for_room() {
   while (!is_stopping_ && (is_full() || is_over())) {
-    if (!evict(lock).ok() || pins_.empty()) return;
+    if (!evict().ok() || pins_.empty()) return;
     if (!is_full() && !is_over()) return;
-    unpinned_.wait(lock, [this, before = unpinned_users_] { return unpinned_users_ != before || is_stopping_; });
+    unpinned_.wait(mutex_, [this, before = unpinned_users_]()
+                               REQUIRES(mutex_) { return unpinned_users_ != before || is_stopping_; });
   }
 }
 
-Status UserMemory::evict(std::unique_lock<std::mutex>& lock) {
-  begin_writing(lock);
+Status UserMemory::evict() {
+  begin_writing();
   Status status;
   while (is_crowded() && status.ok()) {
     const Batch batch = collect();
     if (batch.writes.empty()) break;
-    status = write(batch, lock);
+    status = write(batch);
   }
   end_writing();
   return status;
@@ -416,11 +433,11 @@ UserMemory::Batch UserMemory::collect() {
   return batch;
 }
 
-Status UserMemory::write(const Batch& batch, std::unique_lock<std::mutex>& lock) {
+Status UserMemory::write(const Batch& batch) {
   if (batch.writes.empty()) return Status();
-  lock.unlock();
+  mutex_.unlock();
   Status status = store_->write(batch.writes);
-  lock.lock();
+  mutex_.lock();
   end_write(batch, status);
   return status;
 }
@@ -454,13 +471,9 @@ void UserMemory::end_write(const Batch& batch, const Status& status) {
 
 // ---- All users
 
-Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t count, std::unique_lock<std::mutex>& lock,
-                                             size_t bytes_max) {
-  begin_writing(lock);  // what is read stays so
-  lock.unlock();
-  Result<std::vector<UserValue>> values = read_values(cursor.after, count, bytes_max);
-  lock.lock();
-  end_writing();
+Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t count, size_t bytes_max) {
+  mutex_.assert_held();
+  Result<std::vector<UserValue>> values = read_next(cursor, count, bytes_max);
   if (!values.ok()) return on_read(values.status());
   cursor.is_at_end = values->empty();
   if (!values->empty()) cursor.after = values->back().user.id;
@@ -475,6 +488,15 @@ Result<UserMemory::Scanned> UserMemory::scan(Cursor& cursor, size_t count, std::
   return scanned;
 }
 
+Result<std::vector<UserValue>> UserMemory::read_next(const Cursor& cursor, size_t count, size_t bytes_max) {
+  begin_writing();  // what is read stays so
+  mutex_.unlock();
+  Result<std::vector<UserValue>> values = read_values(cursor.after, count, bytes_max);
+  mutex_.lock();
+  end_writing();
+  return values;
+}
+
 Result<std::vector<UserValue>> UserMemory::read_values(std::optional<uint64_t> after, size_t count, size_t bytes_max) {
   FOLIOT_ASSIGN_OR_RETURN(std::vector<UserStore::Value> values, store_->scan(after, bytes_max));
   values.resize(std::min(values.size(), count));
@@ -487,14 +509,15 @@ Result<std::vector<UserValue>> UserMemory::read_values(std::optional<uint64_t> a
 }
 
 // A user that is being read at this moment is left out: its weights are made when they are read.
-Status UserMemory::prepare_next(std::unique_lock<std::mutex>& lock) {
+Status UserMemory::prepare_next() {
+  mutex_.assert_held();
   Cursor cursor = begin_pass();
   while (!cursor.is_at_end) {
-    FOLIOT_ASSIGN_OR_RETURN(Scanned scanned, scan(cursor, SIZE_MAX, lock, kPreparedBytes));
+    FOLIOT_ASSIGN_OR_RETURN(Scanned scanned, scan(cursor, SIZE_MAX, kPreparedBytes));
     std::vector<UserValue> values = std::move(scanned.away);
-    std::erase_if(values, [this](const UserValue& value) { return fetches_.contains(value.user.id); });
+    std::erase_if(values, [this](const UserValue& value) REQUIRES(mutex_) { return fetches_.contains(value.user.id); });
     for (const UserValue& value : values) fetches_[value.user.id].is_begun = true;
-    const Status status = prepare_values(values, lock);
+    const Status status = prepare_values(values);
     for (const UserValue& value : values) {
       Fetch& held = fetches_.at(value.user.id);
       held.is_begun = false;
@@ -511,11 +534,11 @@ Status UserMemory::prepare_next(std::unique_lock<std::mutex>& lock) {
   return Status();
 }
 
-Status UserMemory::prepare_values(std::span<UserValue> values, std::unique_lock<std::mutex>& lock) {
+Status UserMemory::prepare_values(std::span<UserValue> values) {
   const Table next = next_;
   const uint64_t served = served_.number;
   const WeightTable::Prior prior = next.table->prior();
-  lock.unlock();
+  mutex_.unlock();
   std::vector<UserStore::Write> writes;
   for (UserValue& value : values) {
     if (value.user.observations.empty()) continue;
@@ -527,39 +550,40 @@ Status UserMemory::prepare_values(std::span<UserValue> values, std::unique_lock<
          {.settled = prepared.settled, .revision = prepared.revision, .weights = std::move(prepared.weights)}});
     writes.push_back({value.user.id, encode_value(value)});
   }
-  lock.lock();
-  begin_writing(lock);
-  lock.unlock();
+  mutex_.lock();
+  begin_writing();
+  mutex_.unlock();
   const Status status = writes.empty() ? Status() : store_->write(writes);
-  lock.lock();
+  mutex_.lock();
   end_writing();
   return status.ok() ? Status() : Status::unavailable(fmt::format("users cannot be written: {}", status.message()));
 }
 
 UserMemory::Statistics UserMemory::statistics() const {
+  mutex_.assert_held();
   return {.in_memory = users_.users(), .in_store = away_, .misses = misses_, .bytes = used(), .purges = purges_};
 }
 
 // ---- Threads
 
 void UserMemory::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    work_.wait(lock, [this] { return has_work_ || is_stopping_; });
+    work_.wait(mutex_, [this]() REQUIRES(mutex_) { return has_work_ || is_stopping_; });
     if (is_stopping_) return;
     has_work_ = false;
     while (!queue_.empty() && !is_stopping_) {
-      wait_for_room(lock);
+      wait_for_room();
       const uint64_t user = queue_.front();
       queue_.pop_front();
       const auto fetching = fetches_.find(user);
       if (fetching == fetches_.end() || std::exchange(fetching->second.is_begun, true)) continue;
-      static_cast<void>(fetch(user, lock));
+      static_cast<void>(fetch(user));
     }
     if (is_stopping_) return;
-    if (is_crowded() || erased_.size() >= kErasedMax) static_cast<void>(evict(lock));
+    if (is_crowded() || erased_.size() >= kErasedMax) static_cast<void>(evict());
     if (std::exchange(wants_flush_, false)) {
-      begin_writing(lock);
+      begin_writing();
       lock.unlock();
       static_cast<void>(store_->flush());  // else close() clears the store
       lock.lock();
@@ -569,31 +593,32 @@ void UserMemory::run() {
 }
 
 void UserMemory::request_purge() {
+  mutex_.assert_held();
   wants_purge_ = true;
   purge_.notify_one();
 }
 
 void UserMemory::run_purges() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    purge_.wait(lock, [this] { return wants_purge_ || is_stopping_; });
+    purge_.wait(mutex_, [this]() REQUIRES(mutex_) { return wants_purge_ || is_stopping_; });
     if (is_stopping_) return;
     wants_purge_ = false;
-    purge(lock);
+    purge();
   }
 }
 
-void UserMemory::purge(std::unique_lock<std::mutex>& lock) {
+void UserMemory::purge() {
   std::vector<uint64_t> users = std::exchange(forgotten_, {});
-  begin_writing(lock);
+  begin_writing();
   Batch batch;
   add_erased(batch);
-  Status status = write(batch, lock);
+  Status status = write(batch);
   end_writing();
   if (status.ok()) {
-    lock.unlock();
+    mutex_.unlock();
     status = store_->purge(users);
-    lock.lock();
+    mutex_.lock();
   }
   if (status.ok()) {
     ++purges_;

@@ -16,19 +16,17 @@
 // Bounded: users in memory have `bytes_max` bytes (observations, weights, an overhead), those of what is on its way to
 // the log included; one change and one read may go beyond it. `waiting_max` changes wait.
 //
-// Threading: all functions with the model's mutex held, but for begin(), start(), stop() and close(), which are the
-// owner's. What a lock is passed to may release it meanwhile. The store is used without the mutex.
+// Threading: all functions with the model's mutex held, but for start(), stop() and close(), which are the owner's.
+// load(), make_room(), scan() and prepare_next() release it meanwhile. The store is used without the mutex.
 #ifndef FOLIOT_ANSWER_PERSONAL_STORAGE_USER_MEMORY_H_
 #define FOLIOT_ANSWER_PERSONAL_STORAGE_USER_MEMORY_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +35,7 @@
 #include "answer/personal/storage/weight_table.h"
 #include "answer/personal/weights/observation_table.h"
 #include "foundation/base/flat_map.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/platform/thread.h"
 #include "foundation/store/log_files.h"
@@ -75,14 +74,14 @@ class UserMemory {
   };
 
   // Mutex and users outlive it.
-  UserMemory(Options options, std::shared_ptr<UserStore> store, std::mutex& mutex, ObservationTable& users)
+  UserMemory(Options options, std::shared_ptr<UserStore> store, Mutex& mutex, ObservationTable& users)
       : options_(std::move(options)), store_(std::move(store)), mutex_(mutex), users_(users) {}
   ~UserMemory() { stop(); }
 
   // Before the log is read: what the store was closed with, or nullopt: it is empty now. Errors: the store's.
   Result<std::optional<UserNote>> begin(const LogContents& contents);
   // Nothing is in it. Before start().
-  Status clear();
+  Status clear() REQUIRES(mutex_);
   Status start();
   // Changes that wait are refused from here on.
   void stop();
@@ -95,14 +94,20 @@ class UserMemory {
   // Another one is made beside it; and then it is served, or not.
   void begin_next(WeightTable& next);
   void end_next(bool is_served);
-  uint64_t table() const { return served_.number; }
+  uint64_t table() const {
+    mutex_.assert_held();
+    return served_.number;
+  }
 
   // For a read: the user is in memory, or unknown. Errors: kUnavailable.
-  Status load(uint64_t user, std::unique_lock<std::mutex>& lock);
+  Status load(uint64_t user);
   // The same is so already.
   bool is_known(uint64_t user) const;
   // Changes that bring observations wait, also of users that are known.
-  bool is_over() const { return used() + pins_.size() * bytes_of_each() + coming_bytes_ > options_.bytes_max; }
+  bool is_over() const {
+    mutex_.assert_held();
+    return used() + pins_.size() * bytes_of_each() + coming_bytes_ > options_.bytes_max;
+  }
   // Carries the step out when the user is known and memory is not full; of one user, in the order of the calls. Errors,
   // and then the step is not run: kResourceExhausted, kUnavailable.
   Status wait(uint64_t user, Step step);
@@ -113,7 +118,7 @@ class UserMemory {
   // kUnavailable: no observations now, since memory is full of users that could not be written.
   Status admit();
   // Makes room, if too much is in memory, before it returns. Errors: kUnavailable if there is still too much.
-  Status make_room(std::unique_lock<std::mutex>& lock);
+  Status make_room();
 
   // Observations or weights at this place have changed; it may be new.
   void on_changed(uint32_t place);
@@ -124,18 +129,26 @@ class UserMemory {
   // What was forgotten is removed from the store's files, in the background.
   void request_purge();
 
-  size_t users() const { return users_.users() + away_; }
+  size_t users() const {
+    mutex_.assert_held();
+    return users_.users() + away_;
+  }
   // A pass over all users visits the places first, and then scans until the cursor is at its end. Each user is met that
   // is one all the time: if it has left its place before that was visited, it has a value.
-  Cursor begin_pass() { return {.pass = ++passes_}; }
-  void visit(uint32_t index, const Cursor& cursor) { place(index).pass = cursor.pass; }
+  Cursor begin_pass() {
+    mutex_.assert_held();
+    return {.pass = ++passes_};
+  }
+  void visit(uint32_t index, const Cursor& cursor) {
+    mutex_.assert_held();
+    place(index).pass = cursor.pass;
+  }
   // Users from the cursor on, as they are when it returns, so many with so many bytes at most; it may be none. No
   // thread writes to the store meanwhile. Errors: kUnavailable.
   static constexpr size_t kScannedBytes = 256 << 10;
-  Result<Scanned> scan(Cursor& cursor, size_t count, std::unique_lock<std::mutex>& lock,
-                       size_t bytes_max = kScannedBytes);
+  Result<Scanned> scan(Cursor& cursor, size_t count, size_t bytes_max = kScannedBytes);
   // Makes the weights of all users that are in the store alone by the next table. Errors: kUnavailable.
-  Status prepare_next(std::unique_lock<std::mutex>& lock);
+  Status prepare_next();
   Statistics statistics() const;
 
  private:
@@ -179,86 +192,87 @@ class UserMemory {
     size_t bytes = 0;
   };
 
-  Place& place(uint32_t index);
-  uint64_t bytes_of_each() const;
+  Place& place(uint32_t index) REQUIRES(mutex_);
+  uint64_t bytes_of_each() const REQUIRES(mutex_);
   // What the store has of the user does not count.
-  bool is_here(uint64_t user) const { return users_.find(user) || erased_.find(user) != nullptr; }
-  uint64_t used() const { return observed_bytes_ + users_.users() * bytes_of_each(); }
+  bool is_here(uint64_t user) const REQUIRES(mutex_) { return users_.find(user) || erased_.find(user) != nullptr; }
+  uint64_t used() const REQUIRES(mutex_) { return observed_bytes_ + users_.users() * bytes_of_each(); }
   // From here on users leave in the background, until no more than used_after_eviction() are in memory: so batches are
   // large.
-  bool is_crowded() const { return used() > options_.bytes_max - options_.bytes_max / 4; }
+  bool is_crowded() const REQUIRES(mutex_) { return used() > options_.bytes_max - options_.bytes_max / 4; }
   uint64_t used_after_eviction() const { return options_.bytes_max - options_.bytes_max / 4 - options_.bytes_max / 16; }
   // From here on others must leave before a user comes, and observations are refused if users cannot be written.
-  bool is_full() const { return used() > options_.bytes_max - options_.bytes_max / 8; }
-  Status full() const;
-  Settled settled(uint32_t index) const;
-  std::vector<std::byte> encode(uint32_t index) const;
-  void insert(UserValue value);
-  void drop(uint32_t index);
-  void recount(uint32_t index);
-  void wake();
+  bool is_full() const REQUIRES(mutex_) { return used() > options_.bytes_max - options_.bytes_max / 8; }
+  Status full() const REQUIRES(mutex_);
+  Settled settled(uint32_t index) const REQUIRES(mutex_);
+  std::vector<std::byte> encode(uint32_t index) const REQUIRES(mutex_);
+  void insert(UserValue value) REQUIRES(mutex_);
+  void drop(uint32_t index) REQUIRES(mutex_);
+  void recount(uint32_t index) REQUIRES(mutex_);
+  void wake() REQUIRES(mutex_);
 
   // REQUIRES: fetches_ has the user, and this thread has begun it.
   // True: the store has a value of the user.
-  Result<bool> fetch(uint64_t user, std::unique_lock<std::mutex>& lock);
-  void end_fetch(uint64_t user, const Status& status, std::unique_lock<std::mutex>& lock);
-  void wait_for_room(std::unique_lock<std::mutex>& lock);
-  Status evict(std::unique_lock<std::mutex>& lock);
-  void add_erased(Batch& batch) const;
-  void add(uint32_t index, Batch& batch);
+  Result<bool> fetch(uint64_t user) REQUIRES(mutex_);
+  void end_fetch(uint64_t user, const Status& status) REQUIRES(mutex_);
+  void wait_for_room() REQUIRES(mutex_);
+  Status evict() REQUIRES(mutex_);
+  void add_erased(Batch& batch) const REQUIRES(mutex_);
+  void add(uint32_t index, Batch& batch) REQUIRES(mutex_);
   // Drops users that may go at once, and collects others to be written.
-  Batch collect();
-  Status write(const Batch& batch, std::unique_lock<std::mutex>& lock);
-  void end_write(const Batch& batch, const Status& status);
-  void begin_writing(std::unique_lock<std::mutex>& lock);
-  void end_writing();
-  Status on_read(const Status& status);
+  Batch collect() REQUIRES(mutex_);
+  Status write(const Batch& batch) REQUIRES(mutex_);
+  void end_write(const Batch& batch, const Status& status) REQUIRES(mutex_);
+  void begin_writing() REQUIRES(mutex_);
+  void end_writing() REQUIRES(mutex_);
+  Status on_read(const Status& status) REQUIRES(mutex_);
+  Result<std::vector<UserValue>> read_next(const Cursor& cursor, size_t count, size_t bytes_max) REQUIRES(mutex_);
   // Without the lock.
   Result<std::optional<UserValue>> read_value(uint64_t user);
   Result<std::vector<UserValue>> read_values(std::optional<uint64_t> after, size_t count, size_t bytes_max);
-  Status prepare_values(std::span<UserValue> values, std::unique_lock<std::mutex>& lock);
+  Status prepare_values(std::span<UserValue> values) REQUIRES(mutex_);
   void run();
   void run_purges();
-  void purge(std::unique_lock<std::mutex>& lock);
+  void purge() REQUIRES(mutex_);
 
   const Options options_;
   const std::shared_ptr<UserStore> store_;
-  std::mutex& mutex_;
+  Mutex& mutex_;
   ObservationTable& users_;
 
-  // Guarded by mutex_, as all that follows.
-  Table served_;
-  Table next_;
-  uint64_t last_table_ = 0;
-  uint64_t start_ = 1;
-  std::vector<Place> places_;  // as users_ has them
-  uint32_t hand_ = 0;
-  uint64_t observed_bytes_ = 0;
-  uint64_t away_ = 0;  // users that are in the store alone
-  FlatMap<uint64_t, uint32_t> pins_;
-  uint64_t coming_bytes_ = 0;    // of the observations of pinned users that are on their way
-  uint64_t unpinned_users_ = 0;  // so far
-  std::map<uint64_t, Fetch> fetches_;
-  std::deque<uint64_t> queue_;          // of fetches, for the thread
-  size_t waiting_ = 0;                  // steps
-  FlatMap<uint64_t, uint64_t> erased_;  // users whose values are to be erased; by the number of the forgetting
-  uint64_t forgettings_ = 0;
-  std::vector<uint64_t> forgotten_;  // that may be in the store's files
-  bool is_writing_ = false;          // one thread at a time
-  Status write_error_;               // of the last write
-  bool is_damaged_ = false;          // a value could not be read
-  bool wants_flush_ = false;         // so that a store that is damaged counts as not closed
-  bool has_work_ = false;
-  bool wants_purge_ = false;
-  bool is_stopping_ = false;
-  uint64_t passes_ = 0;
-  uint64_t misses_ = 0;
-  uint64_t purges_ = 0;
-  std::condition_variable fetched_;
-  std::condition_variable written_;
-  std::condition_variable unpinned_;
-  std::condition_variable work_;
-  std::condition_variable purge_;
+  Table served_ GUARDED_BY(mutex_);
+  Table next_ GUARDED_BY(mutex_);
+  uint64_t last_table_ GUARDED_BY(mutex_) = 0;
+  uint64_t start_ = 1;                            // does not change after begin()
+  std::vector<Place> places_ GUARDED_BY(mutex_);  // as users_ has them
+  uint32_t hand_ GUARDED_BY(mutex_) = 0;
+  uint64_t observed_bytes_ GUARDED_BY(mutex_) = 0;
+  uint64_t away_ GUARDED_BY(mutex_) = 0;  // users that are in the store alone
+  FlatMap<uint64_t, uint32_t> pins_ GUARDED_BY(mutex_);
+  uint64_t coming_bytes_ GUARDED_BY(mutex_) = 0;    // of the observations of pinned users that are on their way
+  uint64_t unpinned_users_ GUARDED_BY(mutex_) = 0;  // so far
+  std::map<uint64_t, Fetch> fetches_ GUARDED_BY(mutex_);
+  std::deque<uint64_t> queue_ GUARDED_BY(mutex_);  // of fetches, for the thread
+  size_t waiting_ GUARDED_BY(mutex_) = 0;          // steps
+  FlatMap<uint64_t, uint64_t> erased_
+      GUARDED_BY(mutex_);  // users whose values are to be erased; by the number of the forgetting
+  uint64_t forgettings_ GUARDED_BY(mutex_) = 0;
+  std::vector<uint64_t> forgotten_ GUARDED_BY(mutex_);  // that may be in the store's files
+  bool is_writing_ GUARDED_BY(mutex_) = false;          // one thread at a time
+  Status write_error_ GUARDED_BY(mutex_);               // of the last write
+  bool is_damaged_ GUARDED_BY(mutex_) = false;          // a value could not be read
+  bool wants_flush_ GUARDED_BY(mutex_) = false;         // so that a store that is damaged counts as not closed
+  bool has_work_ GUARDED_BY(mutex_) = false;
+  bool wants_purge_ GUARDED_BY(mutex_) = false;
+  bool is_stopping_ GUARDED_BY(mutex_) = false;
+  uint64_t passes_ GUARDED_BY(mutex_) = 0;
+  uint64_t misses_ GUARDED_BY(mutex_) = 0;
+  uint64_t purges_ GUARDED_BY(mutex_) = 0;
+  Condition fetched_;
+  Condition written_;
+  Condition unpinned_;
+  Condition work_;
+  Condition purge_;
   Thread thread_;
   Thread purger_;
 };
