@@ -85,8 +85,8 @@ class FakeInference::Call final : public Answer, public Delivery {
     quality_ = quality;
   }
   void serve_later(const Query& query) { kept_.emplace(query); }
-  void serve_what_waits() {
-    if (kept_ && served()) serve(inference_.compute_(*model_, kept_->query()), inference_.quality_);
+  void serve_what_waits(Quality quality) {
+    if (kept_ && served()) serve(inference_.compute_(*model_, kept_->query()), quality);
   }
   // Whether it is on its way to its caller.
   bool sent() const { return sent_; }
@@ -198,7 +198,7 @@ void FakeInference::release() {
   running_.clear();
   for (const auto& [id, call] : calls_) {
     if (call->sent()) continue;
-    call->serve_what_waits();
+    call->serve_what_waits(quality_);
     call->send();
   }
 }
