@@ -102,7 +102,7 @@ std::span<std::byte> GroupRunner::output(PayloadHandle payload, uint32_t index) 
 }
 
 void GroupRunner::report(const Outcome& outcome) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   outcomes_[outcome.action] = outcome;
   over_.notify_all();
 }
@@ -125,9 +125,9 @@ Action GroupRunner::action(const OverlapPredictor::Part& part, LaneInterval lane
 Result<std::vector<Outcome>> GroupRunner::run(std::span<const Action> actions) {
   for (const Action& action : actions) worker_->worker().send(action);
   std::vector<Outcome> outcomes;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (const Action& action : actions) {
-    over_.wait(lock, [&] { return outcomes_.contains(action.id); });
+    over_.wait(mutex_, [&]() REQUIRES(mutex_) { return outcomes_.contains(action.id); });
     outcomes.push_back(outcomes_.extract(action.id).mapped());
     if (outcomes.back().done()) continue;
     return Status::internal(fmt::format("model '{}': {} was not done: {}", model(action.model.value()).name,

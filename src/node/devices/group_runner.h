@@ -9,15 +9,14 @@
 #ifndef FOLIOT_NODE_DEVICES_GROUP_RUNNER_H_
 #define FOLIOT_NODE_DEVICES_GROUP_RUNNER_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "control/controller/overlap_predictor.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/core/ports.h"
 #include "node/devices/compiled_model.h"
@@ -74,9 +73,9 @@ class GroupRunner : private PayloadStore, private OutcomeSink {
   std::unique_ptr<LocalWorker> worker_;
   uint64_t actions_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable over_;
-  std::map<ActionId, Outcome> outcomes_;  // guarded by mutex_
+  Mutex mutex_;
+  Condition over_;
+  std::map<ActionId, Outcome> outcomes_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -48,8 +48,8 @@ Status FileWatch::start(Duration interval) {
 }
 
 void FileWatch::run(Duration interval) {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, std::chrono::nanoseconds(interval.nanoseconds()), [this] { return stopping_; })) {
+  MutexLock lock(mutex_);
+  while (!changed_.wait_for(mutex_, interval, [this]() REQUIRES(mutex_) { return stopping_; })) {
     lock.unlock();
     look();
     lock.lock();
@@ -58,7 +58,7 @@ void FileWatch::run(Duration interval) {
 
 void FileWatch::stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();

@@ -6,15 +6,14 @@
 #ifndef FOLIOT_NODE_FILES_FILE_WATCH_H_
 #define FOLIOT_NODE_FILES_FILE_WATCH_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/thread.h"
@@ -63,9 +62,9 @@ class FileWatch {
   void run(Duration interval);
 
   std::vector<Watched> watched_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by the mutex
+  Mutex mutex_;
+  Condition changed_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
   Thread thread_;
 };
 

@@ -36,7 +36,7 @@ std::unique_ptr<ReplicaPlace::Session> LocalReplicaPlace::make_session(const std
 }
 
 Result<DeviceId> LocalReplicaPlace::join(const std::string& kind, ModelId model, ActionSink& actions) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (joined_ == ControllerInbox::kJoinedDevicesMax) {
     return Status::resource_exhausted(
         fmt::format("{} replicas run, as many as a server can have; lower 'replicas' in [container]", joined_));
@@ -58,7 +58,7 @@ void LocalReplicaPlace::lose(DeviceId device, const std::string& kind) {
   std::promise<void> lost;
   inbox_.lose_device(device, [&lost] { lost.set_value(); });
   lost.get_future().wait();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --joined_;
   free_.at(kind).push_back(device);
 }

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/core/ids.h"
 #include "foundation/core/payload.h"
@@ -41,10 +41,10 @@ class LocalReplicaPlace : public ReplicaPlace {
 
   ControllerInbox& inbox_;
   PayloadStore& payloads_;
-  std::mutex mutex_;                                   // guards what follows, and the order in which devices join
-  std::map<std::string, std::vector<DeviceId>> free_;  // lost devices, by kind
-  uint32_t next_;
-  size_t joined_ = 0;
+  Mutex mutex_;                                                           // also of the order in which devices join
+  std::map<std::string, std::vector<DeviceId>> free_ GUARDED_BY(mutex_);  // lost devices, by kind
+  uint32_t next_ GUARDED_BY(mutex_);
+  size_t joined_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace foliot

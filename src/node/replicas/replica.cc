@@ -18,7 +18,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::chrono::milliseconds kCancelledInterval(100);
+constexpr Duration kCancelledInterval = Duration::milliseconds(100);
 // A process that prints nothing and may take any memory is looked at this often.
 constexpr Duration kListenInterval = Duration::seconds(1);
 // Of the largest batches, so many have room in the shared memory at once; all that the
@@ -109,7 +109,7 @@ Status Replica::start() {
 
 void Replica::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_.store(true, std::memory_order_release);
     if (session_ != nullptr) session_->drain();
     if (process_ != nullptr) process_->kill();
@@ -152,7 +152,7 @@ Result<std::unique_ptr<ContainerProcess>> Replica::begin() {
   Result<std::unique_ptr<ContainerProcess>> process =
       ContainerProcess::start(options_, print, [this] { return stopping(); });
   if (process.ok()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     process_ = process->get();
     if (stopping()) process_->kill();
   }
@@ -165,12 +165,12 @@ Result<std::unique_ptr<ContainerProcess>> Replica::begin() {
 }
 
 void Replica::forget_process() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   process_ = nullptr;
 }
 
 bool Replica::has_model() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return model_ != nullptr;
 }
 
@@ -184,50 +184,50 @@ Result<Replica::Measured> Replica::measure(ContainerProcess& process) {
 }
 
 void Replica::publish(Result<Measured> measured) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!measured_) measured_ = std::move(measured);
   changed_.notify_all();
 }
 
 Result<Replica::Measured> Replica::wait_until_measured(const std::function<bool()>& cancelled) {
   {
-    std::unique_lock lock(mutex_);
-    while (!measured_ && !(cancelled && cancelled())) changed_.wait_for(lock, kCancelledInterval);
+    MutexLock lock(mutex_);
+    while (!measured_ && !(cancelled && cancelled())) changed_.wait_for(mutex_, kCancelledInterval);
     if (measured_ && measured_->ok()) return *measured_;
   }
   stop();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return measured_ && !measured_->ok() ? *measured_ : replica_stopped();
 }
 
 void Replica::serve(std::shared_ptr<const ModelInfo> model) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   model_ = std::move(model);
   changed_.notify_all();
 }
 
 Status Replica::wait_until_joined() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return joined_.has_value(); });
+  MutexLock lock(mutex_);
+  changed_.wait(mutex_, [this]() REQUIRES(mutex_) { return joined_.has_value(); });
   return *joined_;
 }
 
 void Replica::set_session(ReplicaPlace::Session* session) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   session_ = session;
   if (session != nullptr && !joined_) joined_ = Status();
   changed_.notify_all();
 }
 
 void Replica::set_joined(const Status& status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!joined_) joined_ = status;
   changed_.notify_all();
 }
 
 std::shared_ptr<const ModelInfo> Replica::wait_for_model() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return stopping() || model_ != nullptr; });
+  MutexLock lock(mutex_);
+  changed_.wait(mutex_, [this]() REQUIRES(mutex_) { return stopping() || model_ != nullptr; });
   return stopping() ? nullptr : model_;
 }
 
@@ -257,8 +257,8 @@ Status Replica::serve_with(ContainerProcess& process, const std::shared_ptr<cons
 }
 
 bool Replica::wait(Duration time) {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, std::chrono::nanoseconds(time.nanoseconds()), [this] { return stopping(); });
+  MutexLock lock(mutex_);
+  return !changed_.wait_for(mutex_, time, [this]() REQUIRES(mutex_) { return stopping(); });
 }
 
 }  // namespace foliot

@@ -12,17 +12,16 @@
 #define FOLIOT_NODE_REPLICAS_REPLICA_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/container/container_options.h"
 #include "engine/container/container_process.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/model_info.h"
@@ -99,13 +98,13 @@ class Replica {
   bool restarted_ = false;  // of the thread, as the next
   uint32_t late_kills_ = 0;
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;  // guards what follows, up to the thread
-  std::condition_variable changed_;
-  std::optional<Result<Measured>> measured_;
-  std::shared_ptr<const ModelInfo> model_;    // null until serve()
-  std::optional<Status> joined_;              // of the first process with a model
-  ReplicaPlace::Session* session_ = nullptr;  // null: it has not joined
-  ContainerProcess* process_ = nullptr;       // null: none that could be killed
+  Mutex mutex_;
+  Condition changed_;
+  std::optional<Result<Measured>> measured_ GUARDED_BY(mutex_);
+  std::shared_ptr<const ModelInfo> model_ GUARDED_BY(mutex_);    // null until serve()
+  std::optional<Status> joined_ GUARDED_BY(mutex_);              // of the first process with a model
+  ReplicaPlace::Session* session_ GUARDED_BY(mutex_) = nullptr;  // null: it has not joined
+  ContainerProcess* process_ GUARDED_BY(mutex_) = nullptr;       // null: none that could be killed
   Thread thread_;
 };
 

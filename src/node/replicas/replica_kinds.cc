@@ -26,10 +26,10 @@ std::string kind_of(const std::string& model) {
 }  // namespace
 
 Result<std::string> ReplicaKinds::take(const std::string& model) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::string first = kind_of(model);
   std::string kind = first;
-  const auto taken = [&] {
+  const auto taken = [&]() REQUIRES(mutex_) {
     const auto found = kinds_.find(kind);
     return found != kinds_.end() && found->second;
   };
@@ -43,7 +43,7 @@ Result<std::string> ReplicaKinds::take(const std::string& model) {
 }
 
 void ReplicaKinds::give_back(const std::string& kind) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   kinds_.at(kind) = false;
 }
 

@@ -9,9 +9,9 @@
 #define FOLIOT_NODE_REPLICAS_REPLICA_KINDS_H_
 
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 
 namespace foliot {
@@ -23,8 +23,8 @@ class ReplicaKinds {
   void give_back(const std::string& kind);
 
  private:
-  std::mutex mutex_;                   // guards what follows
-  std::map<std::string, bool> kinds_;  // whether it is taken
+  Mutex mutex_;
+  std::map<std::string, bool> kinds_ GUARDED_BY(mutex_);  // whether it is taken
 };
 
 }  // namespace foliot

@@ -27,7 +27,7 @@ Status ModelHost::add(const ModelFolder& folder, const Package& package) {
 }
 
 bool ModelHost::serves(const ModelFolder& folder, const Package& package) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = served_.find(folder.name);
   if (found == served_.end() || found->second.program.lock() != package.program) return false;
   const auto info = found->second.lease.lock();
@@ -35,7 +35,7 @@ bool ModelHost::serves(const ModelFolder& folder, const Package& package) {
 }
 
 bool ModelHost::serves(const ModelFolder& folder, const std::string& content) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = served_.find(folder.name);
   if (found == served_.end() || found->second.container == nullptr) return false;
   const auto info = found->second.lease.lock();
@@ -64,7 +64,7 @@ Status ModelHost::add(std::unique_ptr<ContainerModel> container) {
   }
   planner.add_model(info);
   if (const Status status = container->serve(info); !status.ok()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     leave({.id = id, .lease = {}, .container = std::move(container)}, {});
     return status.with_context(fmt::format("model '{}'", info->name));
   }
@@ -74,7 +74,7 @@ Status ModelHost::add(std::unique_ptr<ContainerModel> container) {
 }
 
 Result<ModelId> ModelHost::take_id() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!free_ids_.empty()) {
     const ModelId id = free_ids_.back();
     free_ids_.pop_back();
@@ -87,12 +87,12 @@ Result<ModelId> ModelHost::take_id() {
 }
 
 void ModelHost::give_back(ModelId id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   free_ids_.push_back(id);
 }
 
 bool ModelHost::has(const std::string& name) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return served_.contains(name);
 }
 
@@ -155,7 +155,7 @@ void ModelHost::serve(const EngineModel& model, const ModelFolder& folder, std::
 }
 
 std::optional<ModelFolder> ModelHost::withdraw_damaged(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = served_.find(name);
   if (found == served_.end() || found->second.file == nullptr) return std::nullopt;
   const Status damage = found->second.file->check();
@@ -174,13 +174,13 @@ ModelHost::Lease ModelHost::lease(const std::shared_ptr<const ModelInfo>& info) 
 
 void ModelHost::show(const Lease& lease, Served served) {
   parts_.catalog.put({lease->name, lease->version, ModelState::kReady, {}, lease});
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto [place, is_new] = served_.try_emplace(lease->name, served);
   if (!is_new) leave(std::exchange(place->second, std::move(served)), {});
 }
 
 Status ModelHost::remove(const std::string& name, Gone gone) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = served_.find(name);
   if (found == served_.end()) return Status::not_found(fmt::format("there is no model '{}'", name));
   // Several versions of it may have taken the name.
@@ -218,7 +218,7 @@ bool ModelHost::sweep() {
   std::list<Leaving> gone;
   bool more = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (auto next = leaving_.begin(); next != leaving_.end();) {
       const auto leaving = next++;
       if (left(*leaving)) gone.splice(gone.end(), leaving_, leaving);
@@ -229,7 +229,7 @@ bool ModelHost::sweep() {
     end(leaving.served);
     if (leaving.gone) leaving.gone(Status());
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const Leaving& leaving : gone) free_ids_.push_back(leaving.served.id);
   return more;
 }
@@ -249,7 +249,7 @@ void ModelHost::end(const Served& served) {
 void ModelHost::stop_containers() {
   std::vector<std::shared_ptr<ContainerModel>> containers;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [name, served] : served_) containers.push_back(served.container);
     for (const Leaving& leaving : leaving_) containers.push_back(leaving.served.container);
   }
@@ -259,27 +259,27 @@ void ModelHost::stop_containers() {
 }
 
 void ModelHost::set_on_progress(std::function<void()> on_progress) {
-  std::lock_guard lock(progress_->mutex);
+  MutexLock lock(progress_->mutex);
   progress_->notify = std::move(on_progress);
 }
 
 void ModelHost::Progress::made() {
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   if (notify) notify();
 }
 
 void ModelHost::set_on_damage(std::function<void(const std::string& model)> on_damage) {
-  std::lock_guard lock(progress_->mutex);
+  MutexLock lock(progress_->mutex);
   progress_->on_damage = std::move(on_damage);
 }
 
 void ModelHost::Progress::found_damage(const std::string& model) {
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   if (on_damage) on_damage(model);
 }
 
 void ModelHost::abandon() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (Leaving& leaving : leaving_) {
     if (Gone gone = std::exchange(leaving.gone, {})) gone(Status::unavailable("the server is shutting down"));
   }

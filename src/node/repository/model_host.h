@@ -20,13 +20,13 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/worker/engine.h"
 #include "engine/worker/worker.h"
+#include "foundation/base/mutex.h"
 #include "foundation/core/catalog.h"
 #include "foundation/core/model_sink.h"
 #include "models/repository/model_folder.h"
@@ -113,10 +113,9 @@ class ModelHost {
   };
   // Outlives this: leases notify it.
   struct Progress {
-    std::mutex mutex;
-    // Guarded by it:
-    std::function<void()> notify;
-    std::function<void(const std::string&)> on_damage;
+    Mutex mutex;
+    std::function<void()> notify GUARDED_BY(mutex);
+    std::function<void(const std::string&)> on_damage GUARDED_BY(mutex);
     void made();
     void found_damage(const std::string& model);
   };
@@ -144,7 +143,7 @@ class ModelHost {
   void show(const Lease& lease, Served served);
   ModelSink& planner_of(const Served& served) const;
   void end(const Served& served);
-  void leave(Served served, Gone gone);
+  void leave(Served served, Gone gone) REQUIRES(mutex_);
   bool left(Leaving& leaving);
 
   Parts parts_;
@@ -153,11 +152,11 @@ class ModelHost {
   uint32_t page_count_;
   uint32_t models_max_;
 
-  std::mutex mutex_;  // guards all that follows
-  std::map<std::string, Served> served_;
-  std::list<Leaving> leaving_;
-  std::vector<ModelId> free_ids_;
-  uint32_t next_id_ = 0;
+  Mutex mutex_;
+  std::map<std::string, Served> served_ GUARDED_BY(mutex_);
+  std::list<Leaving> leaving_ GUARDED_BY(mutex_);
+  std::vector<ModelId> free_ids_ GUARDED_BY(mutex_);
+  uint32_t next_id_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace foliot

@@ -9,12 +9,15 @@
 namespace foliot {
 namespace {
 
-constexpr std::chrono::milliseconds kCancelInterval(100);
+constexpr Duration kCancelInterval = Duration::milliseconds(100);
 
 }  // namespace
 
 void ModelStartup::find(const std::vector<ModelFolder>& folders) {
-  progress_ = {.total = folders.size()};
+  {
+    const MutexLock lock(mutex_);
+    progress_ = {.total = folders.size()};
+  }
   std::vector<CatalogEntry> entries;
   entries.reserve(folders.size());
   for (const ModelFolder& folder : folders) {
@@ -65,7 +68,7 @@ void ModelStartup::load_others(RepositoryService& repository) {
   repository.load_all(uncompiled_,
                       {.progress =
                            [this](const std::string& name, std::string_view step, double share) {
-                             const std::lock_guard lock(mutex_);
+                             const MutexLock lock(mutex_);
                              parts_.reporter.on_compiling(name, step, share);
                            },
                        .done = [this](const std::string& name, const Status& status) { on_loaded(name, status); }});
@@ -73,8 +76,9 @@ void ModelStartup::load_others(RepositoryService& repository) {
 
 void ModelStartup::wait_for_others(RepositoryService& repository) {
   {
-    std::unique_lock lock(mutex_);
-    while (!parts_.cancelled() && !loaded_.wait_for(lock, kCancelInterval, [this] { return progress_.complete(); })) {
+    MutexLock lock(mutex_);
+    while (!parts_.cancelled() &&
+           !loaded_.wait_for(mutex_, kCancelInterval, [this]() REQUIRES(mutex_) { return progress_.complete(); })) {
     }
   }
   if (parts_.cancelled()) repository.stop();
@@ -82,7 +86,7 @@ void ModelStartup::wait_for_others(RepositoryService& repository) {
 
 void ModelStartup::on_loaded(const std::string& name, const Status& status) {
   if (!status.ok() && parts_.cancelled()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++(status.ok() ? progress_.served : progress_.broken);
   parts_.reporter.on_model(name, status);
   parts_.reporter.on_progress(progress_);
@@ -104,7 +108,7 @@ void ModelStartup::fail(const ModelFolder& folder, const Status& status) {
 }
 
 StartupProgress ModelStartup::progress() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return progress_;
 }
 

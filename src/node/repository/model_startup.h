@@ -5,15 +5,14 @@
 #ifndef FOLIOT_NODE_REPOSITORY_MODEL_STARTUP_H_
 #define FOLIOT_NODE_REPOSITORY_MODEL_STARTUP_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/core/catalog.h"
 #include "models/repository/model_folder.h"
 #include "models/repository/package_store.h"
@@ -61,9 +60,9 @@ class ModelStartup {
   const Parts parts_;
   std::vector<CompiledModel> compiled_;
   std::vector<ModelFolder> uncompiled_;
-  std::mutex mutex_;  // guards what follows, and the reporter's calls
-  std::condition_variable loaded_;
-  StartupProgress progress_;
+  Mutex mutex_;  // also of the reporter's calls
+  Condition loaded_;
+  StartupProgress progress_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -23,21 +23,21 @@ constexpr uint64_t kSmallModelBytes = uint64_t{256} << 10;
 // To be called `count` times: then calls `done`, with the first failure.
 std::function<void(const Status&)> after_all(size_t count, std::function<void(Status)> done) {
   struct Gathered {
-    std::mutex mutex;
-    size_t left;    // guarded by it
-    Status status;  // likewise
-    std::function<void(Status)> done;
+    Gathered(size_t count, std::function<void(Status)> then) : done(std::move(then)), left(count) {}
+    const std::function<void(Status)> done;
+    Mutex mutex;
+    size_t left GUARDED_BY(mutex);
+    Status status GUARDED_BY(mutex);
   };
-  const auto gathered = std::make_shared<Gathered>();
-  gathered->left = count;
-  gathered->done = std::move(done);
-  return [gathered](const Status& status) {
+  return [gathered = std::make_shared<Gathered>(count, std::move(done))](const Status& status) {
+    Status first;
     {
-      const std::lock_guard lock(gathered->mutex);
+      const MutexLock lock(gathered->mutex);
       if (gathered->status.ok()) gathered->status = status;
       if (--gathered->left > 0) return;
+      first = gathered->status;
     }
-    gathered->done(gathered->status);
+    gathered->done(first);
   };
 }
 
@@ -49,7 +49,7 @@ Status RepositoryService::start(Catalog& catalog, PackageStore& packages, const 
   catalog_ = &catalog;
   packages_ = &packages;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     running_ = true;
     for (const ModelFolder& folder : served) {
       if (folder.is_version()) versioned_[std::string(client_name(folder.name))];
@@ -68,14 +68,14 @@ Status RepositoryService::start(Catalog& catalog, PackageStore& packages, const 
 void RepositoryService::attach(ModelHost& host) {
   host.set_on_progress([this] {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       sweep_due_ = true;
     }
     changed_.notify_one();
   });
   host.set_on_damage([this](const std::string& name) { mend(name); });
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     host_ = &host;
     sweep_due_ = true;
   }
@@ -84,15 +84,15 @@ void RepositoryService::attach(ModelHost& host) {
 }
 
 ModelHost* RepositoryService::host() {
-  std::unique_lock lock(mutex_);
-  attached_.wait(lock, [this] { return host_ != nullptr || !running_; });
+  MutexLock lock(mutex_);
+  attached_.wait(mutex_, [this]() REQUIRES(mutex_) { return host_ != nullptr || !running_; });
   return running_ ? host_ : nullptr;
 }
 
 void RepositoryService::stop() {
   std::deque<Job> waiting;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     running_ = false;
     waiting.swap(jobs_);
   }
@@ -102,7 +102,12 @@ void RepositoryService::stop() {
   for (Job& job : waiting) job.done(shutting_down());
   watcher_.join();
   for (Thread& worker : workers_) worker.join();
-  if (ModelHost* host = std::exchange(host_, nullptr)) {
+  ModelHost* host = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    host = std::exchange(host_, nullptr);
+  }
+  if (host != nullptr) {
     host->set_on_progress({});
     host->set_on_damage({});
     host->abandon();
@@ -110,12 +115,12 @@ void RepositoryService::stop() {
 }
 
 bool RepositoryService::is_to_be_unloaded(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::ranges::any_of(jobs_, [&](const Job& job) { return job.kind == Job::Kind::kUnload && job.name == name; });
 }
 
 bool RepositoryService::is_running() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return running_;
 }
 
@@ -145,7 +150,7 @@ void RepositoryService::load_folder(ModelFolder folder, std::function<void(Statu
 
 void RepositoryService::load_all(const std::vector<ModelFolder>& models, LoadWatch watch) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     load_watch_ = std::move(watch);
     for (const ModelFolder& model : models) {
       order_.add(model.name, CompileOrder::Step::kFirst);
@@ -156,7 +161,7 @@ void RepositoryService::load_all(const std::vector<ModelFolder>& models, LoadWat
 }
 
 void RepositoryService::enqueue(Job job) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Status refusal;
   if (!running_) {
     refusal = shutting_down();
@@ -234,7 +239,7 @@ std::optional<RepositoryService::Job> RepositoryService::take_own_job() {
 }
 
 void RepositoryService::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (running_) {
     if (std::exchange(sweep_due_, false)) {
       lock.unlock();
@@ -252,7 +257,7 @@ void RepositoryService::work() {
       sweep_due_ = host_ != nullptr;  // a model may leave that has no lease
       changed_.notify_all();
     } else if (running_ && !sweep_due_) {
-      changed_.wait(lock);
+      changed_.wait(mutex_);
     }
   }
 }
@@ -260,7 +265,7 @@ void RepositoryService::work() {
 void RepositoryService::sweep() {
   const PeriodicYield courtesy;
   ModelHost* const models = host();
-  const std::lock_guard hosting(hosting_);
+  const MutexLock hosting(hosting_);
   if (models != nullptr) models->sweep();
 }
 
@@ -272,7 +277,7 @@ void RepositoryService::carry_out(Job job) {
   if (!job.folder && !take_folder(job)) return;
   Loaded loaded = load_now(job);
   if (loaded.incomplete) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     order_.add(job.name, CompileOrder::Step::kWhole);
     known_[job.name] = *std::move(loaded.incomplete);
   }
@@ -303,7 +308,7 @@ bool RepositoryService::take_folder(Job& job) {
   job.folder = std::move(folders->front());
   uint64_t number = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto versions = versioned_.find(job.name);
     if (versions == versioned_.end()) return true;
     number = ++versions->second.asked;
@@ -320,7 +325,7 @@ void RepositoryService::load_versions(const std::string& name, const std::vector
                                       std::function<void(Status)> done) {
   uint64_t number = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     number = ++versioned_[name].asked;
   }
   std::set<std::string> kept;
@@ -341,7 +346,7 @@ void RepositoryService::versions_loaded(const std::string& name, uint64_t number
                                         const Status& status) {
   std::set<std::string> served;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Versions& versions = versioned_[name];
     if (status.ok() && number > versions.settled) {
       versions.settled = number;
@@ -415,14 +420,14 @@ Status RepositoryService::load_container(const ModelFolder& folder, const Compil
   for (const std::string& note : notes_of_foreign_settings(folder)) {
     options_.on_note(fmt::format("model '{}': {}", folder.name, note));
   }
-  const std::lock_guard hosting(hosting_);
+  const MutexLock hosting(hosting_);
   return models->add(std::move(container));
 }
 
 Status RepositoryService::add(const ModelFolder& folder, const Package& package) {
   ModelHost* const models = host();
   if (models == nullptr) return shutting_down();
-  const std::lock_guard hosting(hosting_);
+  const MutexLock hosting(hosting_);
   return models->add(folder, package);
 }
 
@@ -472,7 +477,7 @@ void RepositoryService::unload_now(Job job) {
 // One for each model that is served and damaged: beyond the limit of what clients ask for, too.
 void RepositoryService::mend(const std::string& name) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!running_) return;
     jobs_.push_back({.kind = Job::Kind::kMend, .name = name, .done = [](const Status&) {}});
   }
@@ -485,7 +490,7 @@ void RepositoryService::mend_now(const Job& job) {
   if (models == nullptr) return;
   std::optional<ModelFolder> folder;
   {
-    const std::lock_guard hosting(hosting_);
+    const MutexLock hosting(hosting_);
     folder = models->withdraw_damaged(job.name);
   }
   if (!folder) return;
@@ -514,11 +519,11 @@ void RepositoryService::unloaded(const std::string& name) {
 }
 
 void RepositoryService::watch() {
-  const std::chrono::nanoseconds interval(options_.watch_interval->nanoseconds());
+  const Duration interval = *options_.watch_interval;
   while (true) {
     {
-      std::unique_lock lock(mutex_);
-      if (stopped_.wait_for(lock, interval, [this] { return !running_; })) return;
+      MutexLock lock(mutex_);
+      if (stopped_.wait_for(mutex_, interval, [this]() REQUIRES(mutex_) { return !running_; })) return;
       for (const std::string& name : std::exchange(failed_, {})) watch_->report_again(name);
     }
     // A repository that cannot be read now has lost no models.
@@ -547,7 +552,7 @@ void RepositoryService::heed(const RepositoryWatch::Changes& changes, const std:
     load(name, [this, name = name, change = change](const Status& status) {
       if (status.ok()) return;
       options_.on_failure(fmt::format("model '{}' was not loaded: {}", name, status.message()));
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (status.code() == StatusCode::kUnavailable) failed_.insert(change);
     });
   }

@@ -14,18 +14,17 @@
 #ifndef FOLIOT_NODE_REPOSITORY_REPOSITORY_SERVICE_H_
 #define FOLIOT_NODE_REPOSITORY_REPOSITORY_SERVICE_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/core/catalog.h"
 #include "foundation/platform/thread.h"
 #include "models/repository/package_store.h"
@@ -113,10 +112,10 @@ class RepositoryService : public ModelRepository {
 
   void enqueue(Job job);
   void work();
-  std::optional<Job> take_job();
-  std::optional<Job> take_asked_job();
-  std::optional<Job> take_own_job();
-  uint32_t* count_of(Job::Kind kind);
+  std::optional<Job> take_job() REQUIRES(mutex_);
+  std::optional<Job> take_asked_job() REQUIRES(mutex_);
+  std::optional<Job> take_own_job() REQUIRES(mutex_);
+  uint32_t* count_of(Job::Kind kind) REQUIRES(mutex_);
   void sweep();
   void carry_out(Job job);
   bool take_folder(Job& job);
@@ -149,24 +148,24 @@ class RepositoryService : public ModelRepository {
   PackageStore* packages_ = nullptr;
   std::optional<RepositoryWatch> watch_;  // of the watching thread
 
-  std::mutex hosting_;  // of the thread that changes the ModelHost
+  LoadWatch load_watch_;  // of order_'s models: set before there are any
+  Mutex hosting_;         // of the thread that changes the ModelHost
 
-  std::mutex mutex_;                 // guards what follows, up to the threads
-  std::condition_variable changed_;  // the workers', each of which can do what there is to do
-  std::condition_variable stopped_;  // the watching thread's
-  std::condition_variable attached_;
-  ModelHost* host_ = nullptr;  // null: not attached yet
-  std::deque<Job> jobs_;
-  CompileOrder order_;
-  std::map<std::string, Known> known_;  // of order_
-  LoadWatch load_watch_;
-  std::set<std::string> busy_;                 // models with a change under way
-  uint32_t loading_ = 0;                       // of these
-  uint32_t completing_ = 0;                    // of these
-  bool sweep_due_ = false;                     // a model that leaves may go further
-  std::map<std::string, Versions> versioned_;  // by names of models that have had several versions
-  std::set<std::string> failed_;               // changes that the watch saw and that are to be tried again
-  bool running_ = false;
+  Mutex mutex_;
+  Condition changed_;  // the workers', each of which can do what there is to do
+  Condition stopped_;  // the watching thread's
+  Condition attached_;
+  ModelHost* host_ GUARDED_BY(mutex_) = nullptr;  // null: not attached yet
+  std::deque<Job> jobs_ GUARDED_BY(mutex_);
+  CompileOrder order_ GUARDED_BY(mutex_);
+  std::map<std::string, Known> known_ GUARDED_BY(mutex_);         // of order_
+  std::set<std::string> busy_ GUARDED_BY(mutex_);                 // models with a change under way
+  uint32_t loading_ GUARDED_BY(mutex_) = 0;                       // of these
+  uint32_t completing_ GUARDED_BY(mutex_) = 0;                    // of these
+  bool sweep_due_ GUARDED_BY(mutex_) = false;                     // a model that leaves may go further
+  std::map<std::string, Versions> versioned_ GUARDED_BY(mutex_);  // by names of models that have had several versions
+  std::set<std::string> failed_ GUARDED_BY(mutex_);  // changes that the watch saw and that are to be tried again
+  bool running_ GUARDED_BY(mutex_) = false;
   std::vector<Thread> workers_;  // all but one of them may be compiling
   Thread watcher_;
 };

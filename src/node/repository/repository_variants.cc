@@ -160,7 +160,7 @@ void RepositoryVariants::withdraw(const std::string& model) {
 // ---- Publication
 
 Status RepositoryVariants::publish(const fs::path& draft, const TaskAddition& addition) {
-  const std::lock_guard lock(publishing_);
+  const MutexLock lock(publishing_);
   const TaskSpec there = read_task(addition.task, task_file(addition.task));
   if (!has_variants(there, addition)) {
     FOLIOT_ASSIGN_OR_RETURN(const std::string text, task_text(addition));

@@ -16,12 +16,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "answer/tasks/task_spec.h"
 #include "edge/jobs/variant_host.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/core/catalog.h"
 #include "models/repository/model_config.h"
@@ -62,7 +62,7 @@ class RepositoryVariants final : public VariantHost {
   Status move_task(const std::filesystem::path& draft, const std::string& task) const;
 
   const Parts parts_;
-  std::mutex publishing_;  // of the files of tasks
+  Mutex publishing_;  // of the files of tasks
 };
 
 }  // namespace foliot

@@ -262,7 +262,7 @@ ControllerServer::~ControllerServer() { stop(); }
 Status ControllerServer::start() {
   if (!options_.election.empty()) FOLIOT_RETURN_IF_ERROR(start_election());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     FOLIOT_RETURN_IF_ERROR(make_parts());
   }
   // It stays the same when the parts are made anew.
@@ -295,19 +295,19 @@ Status ControllerServer::start_election() {
 }
 
 void ControllerServer::on_lead(uint64_t epoch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   epoch_ = epoch;
   if (parts_ != nullptr && !is_replaced_) parts_->lead(epoch, log_);
 }
 
 void ControllerServer::on_stand_by() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   epoch_.reset();
   is_replaced_ = true;
 }
 
 Status ControllerServer::go_on() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!is_replaced_ || parts_ == nullptr) return Status();
   parts_->abandon();
   parts_.reset();
@@ -327,9 +327,10 @@ Status ControllerServer::make_parts() {
 }
 
 void ControllerServer::stop() {
-  if (parts_ == nullptr) return;
   // Peers leave for the one that takes over, and ask it again.
   const bool led = election_ != nullptr && election_->stop();
+  const MutexLock lock(mutex_);
+  if (parts_ == nullptr) return;
   if (led && parts_->hand_over(options_.leader_timeout)) {
     parts_->abandon();
   } else {
@@ -338,10 +339,14 @@ void ControllerServer::stop() {
   parts_.reset();
 }
 
-uint16_t ControllerServer::port() const { return parts_->port(); }
+uint16_t ControllerServer::port() const {
+  const MutexLock lock(mutex_);
+  return parts_->port();
+}
 
 std::string ControllerServer::description() const {
-  return fmt::format("ready: port {}, scheduler {}{}{}", port(), options_.policy, parts_->observation(),
+  const MutexLock lock(mutex_);
+  return fmt::format("ready: port {}, scheduler {}{}{}", parts_->port(), options_.policy, parts_->observation(),
                      options_.election.empty() ? "" : fmt::format("; stands by, election {}", options_.election));
 }
 

@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "control/controller/controller.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/logging/logger.h"
@@ -70,18 +70,17 @@ class ControllerServer {
  private:
   class Parts;
   Status start_election();
-  Status make_parts();
+  Status make_parts() REQUIRES(mutex_);
   void on_lead(uint64_t epoch);
   void on_stand_by();
 
   ControllerServerOptions options_;
   Logger& log_;
-  std::mutex mutex_;
-  // Guarded by it, against the election's thread:
-  std::unique_ptr<Parts> parts_;              // null: not started, or stopped
-  std::optional<uint64_t> epoch_;             // with which this controller is to lead
-  bool is_replaced_ = false;                  // the parts led, and are to be made anew
-  std::unique_ptr<ElectionThread> election_;  // null: there is none
+  mutable Mutex mutex_;                               // against the thread of the election
+  std::unique_ptr<Parts> parts_ GUARDED_BY(mutex_);   // null: not started, or stopped
+  std::optional<uint64_t> epoch_ GUARDED_BY(mutex_);  // with which this controller is to lead
+  bool is_replaced_ GUARDED_BY(mutex_) = false;       // the parts led, and are to be made anew
+  std::unique_ptr<ElectionThread> election_;          // null: there is none
 };
 
 }  // namespace foliot

@@ -20,7 +20,7 @@ Status ElectionThread::start() {
 bool ElectionThread::stop() {
   bool led = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopping_, true)) return false;
     led = election_.epoch().has_value();
     election_.resign(monotonic_now());
@@ -33,7 +33,7 @@ bool ElectionThread::stop() {
 
 void ElectionThread::on_epoch_seen(uint64_t epoch) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     election_.on_epoch_seen(epoch, monotonic_now());
     changed_now_ = true;
   }
@@ -41,19 +41,19 @@ void ElectionThread::on_epoch_seen(uint64_t epoch) {
 }
 
 void ElectionThread::on_workers(size_t count) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   election_.on_workers(count, monotonic_now());
 }
 
 // While it stops, no longer than for what is to be called at once.
 std::optional<Election::Call> ElectionThread::wait_for_call() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   changed_now_ = false;
   const TimePoint now = monotonic_now();
   if (auto call = election_.next(now)) return call;
   if (stopping_) return std::nullopt;
   const Duration pause = std::min(election_.wake() - now, options_.renew_interval);
-  changed_.wait_for(lock, std::chrono::nanoseconds(pause.nanoseconds()), [this] { return changed_now_; });
+  changed_.wait_for(mutex_, pause, [this]() REQUIRES(mutex_) { return changed_now_; });
   return election_.next(monotonic_now());
 }
 
@@ -62,7 +62,7 @@ void ElectionThread::run() {
     if (const auto call = wait_for_call()) {
       report(make(*call));
     } else {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_ && election_.wake().is_infinite()) return;
     }
     report_leader();
@@ -72,12 +72,12 @@ void ElectionThread::run() {
 Status ElectionThread::make(const Election::Call& call) {
   if (call.kind == Election::Kind::kRead) {
     const Result<StoredLeader> read = store_->read();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     election_.on_read(read, monotonic_now());
     return read.ok() ? Status() : read.status();
   }
   const Result<std::optional<std::string>> swapped = store_->swap(call.version, call.record);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   election_.on_swap(swapped, monotonic_now());
   return swapped.ok() ? Status() : swapped.status();
 }
@@ -100,7 +100,7 @@ void ElectionThread::report_leader() {
   std::string leader;
   bool shares_address = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     leads = election_.epoch();
     if (election_.record()) leader = election_.record()->address;
     shares_address = election_.shares_address();

@@ -5,17 +5,16 @@
 #ifndef FOLIOT_NODE_SERVER_ELECTION_THREAD_H_
 #define FOLIOT_NODE_SERVER_ELECTION_THREAD_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "cluster/election/election.h"
 #include "cluster/election/leader_store.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/logging/logger.h"
 #include "foundation/platform/thread.h"
@@ -51,12 +50,11 @@ class ElectionThread {
   const ElectionOptions options_;
   const std::unique_ptr<LeaderStore> store_;
   const Watch watch_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by it:
-  Election election_;
-  bool stopping_ = false;
-  bool changed_now_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  Election election_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  bool changed_now_ GUARDED_BY(mutex_) = false;
   // The thread's:
   std::optional<uint64_t> led_;  // as it was reported
   std::string trouble_;          // likewise; empty: none

@@ -6,18 +6,19 @@
 
 namespace foliot {
 
-Status PersonalRepository::start(Worker& worker, Work work) {
-  const std::lock_guard lock(mutex_);
+Status PersonalRepository::start(Role role, Work work) {
+  const MutexLock lock(mutex_);
+  Worker& worker = workers_[role];
   if (worker.is_busy) {
-    return Status::unavailable(&worker == &loader_ ? "a personal model is being loaded already; try again later"
-                                                   : "versions are being listed already; try again");
+    return Status::unavailable(role == kLoader ? "a personal model is being loaded already; try again later"
+                                               : "versions are being listed already; try again");
   }
   FOLIOT_ASSIGN_OR_RETURN(worker.thread,
-                          Thread::start({.name = "foliot-load", .nice = 10}, [this, &worker, work = std::move(work)] {
+                          Thread::start({.name = "foliot-load", .nice = 10}, [this, role, work = std::move(work)] {
                             const std::function<void()> answer = work();
                             {
-                              const std::lock_guard over(mutex_);
-                              worker.is_busy = false;
+                              const MutexLock over(mutex_);
+                              workers_[role].is_busy = false;
                             }
                             answer();
                           }));
@@ -32,7 +33,7 @@ void PersonalRepository::load(const std::string& name, std::function<void(Status
 void PersonalRepository::load_version(const std::string& name, const VersionRequest& request,
                                       std::function<void(Status)> done) {
   if (!personal_.has(name)) return others_.load_version(name, request, std::move(done));
-  const Status started = start(loader_, [this, name, request, done] {
+  const Status started = start(kLoader, [this, name, request, done] {
     return [done, status = personal_.load(name, request)] { done(status); };
   });
   if (!started.ok()) done(started);
@@ -41,7 +42,7 @@ void PersonalRepository::load_version(const std::string& name, const VersionRequ
 void PersonalRepository::list_versions(const std::string& name, std::function<void(Result<VersionList>)> done) {
   if (!personal_.has(name)) return others_.list_versions(name, std::move(done));
   const Status started =
-      start(lister_, [this, name, done] { return [done, versions = personal_.versions(name)] { done(versions); }; });
+      start(kLister, [this, name, done] { return [done, versions = personal_.versions(name)] { done(versions); }; });
   if (!started.ok()) done(started);
 }
 

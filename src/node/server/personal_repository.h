@@ -8,11 +8,12 @@
 #ifndef FOLIOT_NODE_SERVER_PERSONAL_REPOSITORY_H_
 #define FOLIOT_NODE_SERVER_PERSONAL_REPOSITORY_H_
 
+#include <array>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "answer/personal/service/personal_models.h"
+#include "foundation/base/mutex.h"
 #include "foundation/core/catalog.h"
 #include "foundation/platform/thread.h"
 
@@ -30,20 +31,20 @@ class PersonalRepository : public ModelRepository {
 
  private:
   // A thread for one piece of work at a time.
+  enum Role : size_t { kLoader, kLister, kRoles };
   struct Worker {
-    Thread thread{};  // guarded by mutex_, as is is_busy
+    Thread thread{};
     bool is_busy = false;
   };
   // Returns what answers its call, when the next one may come.
   using Work = std::function<std::function<void()>()>;
   // Errors: why `work` is not carried out.
-  Status start(Worker& worker, Work work);
+  Status start(Role role, Work work);
 
   ModelRepository& others_;
   PersonalModels& personal_;
-  std::mutex mutex_;
-  Worker loader_;
-  Worker lister_;
+  Mutex mutex_;
+  std::array<Worker, kRoles> workers_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -36,8 +36,8 @@ SharedPersonal::SharedPersonal(PersonalModels& models, HomeLinks& links, std::st
     : models_(models), links_(links), now_(std::move(now)), shards_({.name = std::move(name)}, *this, links) {}
 
 bool SharedPersonal::wait_until_answered(Duration timeout) {
-  std::unique_lock lock(mutex_);
-  return answered_.wait_for(lock, std::chrono::nanoseconds(timeout.nanoseconds()), [this] { return in_flight_ == 0; });
+  MutexLock lock(mutex_);
+  return answered_.wait_for(mutex_, timeout, [this]() REQUIRES(mutex_) { return in_flight_ == 0; });
 }
 
 void SharedPersonal::stop() {
@@ -115,7 +115,7 @@ void SharedPersonal::start(const PersonalCall& call, ByUser parts, size_t reques
                                                 .error = {}});
   joined->lease.emplace(call.tenant, static_cast<uint32_t>(requests));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++in_flight_;
   }
   if (parts.empty()) return finish(*joined);
@@ -171,7 +171,7 @@ void SharedPersonal::finish(Joined& joined) {
   } else {
     joined.done(std::move(joined.answer));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (--in_flight_ == 0) answered_.notify_all();
 }
 

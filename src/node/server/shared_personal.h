@@ -12,13 +12,11 @@
 #define FOLIOT_NODE_SERVER_SHARED_PERSONAL_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,6 +27,7 @@
 #include "answer/personal/service/personal_models.h"
 #include "cluster/sessions/home_links.h"
 #include "cluster/sessions/user_shards.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 #include "node/server/shared_calls.h"
 
@@ -91,9 +90,9 @@ class SharedPersonal : public PersonalService, private ShardStore {
   std::map<std::string, std::pair<uint64_t, PersonalModel::UserPass>> exports_;  // with the number of the pass
   uint64_t last_export_ = 0;
   std::atomic<bool> draining_{false};
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  uint64_t in_flight_ = 0;  // calls of clients; guarded by mutex_
+  Mutex mutex_;
+  Condition answered_;
+  uint64_t in_flight_ GUARDED_BY(mutex_) = 0;  // calls of clients
   UserShards shards_;
 };
 

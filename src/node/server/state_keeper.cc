@@ -16,7 +16,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::chrono::seconds kStateInterval(1);
+constexpr Duration kStateInterval = Duration::seconds(1);
 constexpr int kStateNice = 10;
 
 // Of no other process.
@@ -66,8 +66,8 @@ void StateKeeper::run() {
   bool last = false, failing = false;
   while (!last) {
     {
-      std::unique_lock lock(mutex_);
-      last = stop_.wait_for(lock, kStateInterval, [this] { return stopping_; });
+      MutexLock lock(mutex_);
+      last = stop_.wait_for(mutex_, kStateInterval, [this]() REQUIRES(mutex_) { return stopping_; });
     }
     const Status status = keep_();
     if (!status.ok() && !failing) on_failure_("what applications learned cannot be kept: " + status.message());
@@ -77,7 +77,7 @@ void StateKeeper::run() {
 
 void StateKeeper::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.notify_all();

@@ -6,12 +6,11 @@
 #ifndef FOLIOT_NODE_SERVER_STATE_KEEPER_H_
 #define FOLIOT_NODE_SERVER_STATE_KEEPER_H_
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "answer/selection/selected_inference.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/platform/thread.h"
 
@@ -43,9 +42,9 @@ class StateKeeper {
   SelectedInference& inference_;
   const std::function<void(const std::string&)> on_failure_;
   Keep keep_;  // of the thread, once that runs
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  Condition stop_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
   Thread thread_;
 };
 

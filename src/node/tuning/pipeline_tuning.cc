@@ -76,7 +76,7 @@ Status PipelineTuning::start() {
 
 void PipelineTuning::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.notify_all();
@@ -87,12 +87,12 @@ void PipelineTuning::stop() {
 
 void PipelineTuning::on_pipeline(const PipelineInfo& pipeline) {
   TunedPipeline tuned(pipeline);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   changes_.added.push_back(std::move(tuned));
 }
 
 void PipelineTuning::on_pipeline_removed(PipelineId pipeline) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   changes_.removed.push_back(pipeline);
 }
 
@@ -102,7 +102,7 @@ void PipelineTuning::on_run(const Request& /*request*/, const PipelineInfo* pipe
 }
 
 void PipelineTuning::on_device(const DeviceChange& change, TimePoint /*now*/) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Device& device = devices_[change.device];
   if (change.joined) device.kind = change.kind;
   device.up = change.state == DeviceState::kUp;
@@ -115,15 +115,15 @@ void PipelineTuning::run() {
     // Without plans there is nothing to do but to look for some.
     const Duration wait = tuners_.has_plans() ? kInterval : kReloadInterval;
     {
-      std::unique_lock lock(mutex_);
-      if (stop_.wait_for(lock, std::chrono::nanoseconds(wait.nanoseconds()), [this] { return stopping_; })) return;
+      MutexLock lock(mutex_);
+      if (stop_.wait_for(mutex_, wait, [this]() REQUIRES(mutex_) { return stopping_; })) return;
     }
     step(monotonic_now());
   }
 }
 
 PipelineTuning::Changes PipelineTuning::take_changes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Changes changes = std::exchange(changes_, Changes());
   for (const auto& [id, device] : devices_) {
     if (device.up) ++changes.up[device.kind];
@@ -150,7 +150,7 @@ void PipelineTuning::step(TimePoint now) {
   for (const PipelineId pipeline : changes.removed) tuners_.remove(pipeline);
   PipelineTuners::Step step = tuners_.step(changes.up, now);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     devices_wanted_ = step.devices;
   }
   report_troubles(step);
@@ -161,7 +161,7 @@ void PipelineTuning::step(TimePoint now) {
 }
 
 std::map<std::string, uint32_t> PipelineTuning::devices_wanted() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return devices_wanted_;
 }
 

@@ -11,18 +11,17 @@
 #define FOLIOT_NODE_TUNING_PIPELINE_TUNING_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "control/controller/targets.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/spsc_ring.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
@@ -101,13 +100,12 @@ class PipelineTuning : public Observer {
   std::atomic<bool> has_plans_{false};
   std::atomic<uint64_t> uncounted_{0};  // runs
   SpscRing<Arrival> arrivals_{kArrivalsMax};
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  // Guarded by it:
-  bool stopping_ = false;
-  Changes changes_;
-  std::map<DeviceId, Device> devices_;
-  std::map<std::string, uint32_t> devices_wanted_;
+  Mutex mutex_;
+  Condition stop_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  Changes changes_ GUARDED_BY(mutex_);
+  std::map<DeviceId, Device> devices_ GUARDED_BY(mutex_);
+  std::map<std::string, uint32_t> devices_wanted_ GUARDED_BY(mutex_);
   // The thread's:
   PipelineTuners tuners_;
   std::unique_ptr<FileWatch> watch_;

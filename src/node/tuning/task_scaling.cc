@@ -60,7 +60,7 @@ Status TaskScaling::start() {
 
 void TaskScaling::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.notify_all();
@@ -68,7 +68,7 @@ void TaskScaling::stop() {
 }
 
 void TaskScaling::on_view(const ClusterView& view) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   copy_of_tasks(view, view_);
 }
 
@@ -87,23 +87,22 @@ void TaskScaling::copy_of_tasks(const ClusterView& from, ClusterView& to) const 
 
 void TaskScaling::on_task(const TaskInfo& task) {
   std::shared_ptr<const TaskInfo> kept = without_leases(task);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tasks_.insert_or_assign(task.id, std::move(kept));
   has_tasks_.store(true, std::memory_order_relaxed);
 }
 
 void TaskScaling::on_task_removed(ServedTaskId task) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tasks_.erase(task);
   has_tasks_.store(!tasks_.empty(), std::memory_order_relaxed);
 }
 
 void TaskScaling::run() {
-  const std::chrono::nanoseconds interval(kInterval.nanoseconds());
   while (true) {
     {
-      std::unique_lock lock(mutex_);
-      if (stop_.wait_for(lock, interval, [this] { return stopping_; })) return;
+      MutexLock lock(mutex_);
+      if (stop_.wait_for(mutex_, kInterval, [this]() REQUIRES(mutex_) { return stopping_; })) return;
     }
     step();
   }
@@ -113,7 +112,7 @@ void TaskScaling::step() {
   const TimePoint now = monotonic_now();
   std::map<ServedTaskId, std::shared_ptr<const TaskInfo>> tasks;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     copy_of_tasks(view_, seen_);
     tasks = tasks_;
   }

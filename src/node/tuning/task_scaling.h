@@ -7,11 +7,9 @@
 #define FOLIOT_NODE_TUNING_TASK_SCALING_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +21,7 @@
 #include "control/controller/task_options.h"
 #include "control/fleet/scalers/solver.h"
 #include "control/fleet/scalers/task_scaler.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/core/observer.h"
 #include "foundation/platform/thread.h"
@@ -59,18 +58,17 @@ class TaskScaling : public ClusterViewSink, public Observer {
   void run();
   void step();
   // What `from` has of the tasks' models, and of kinds; a view has all models. REQUIRES: mutex_ is held.
-  void copy_of_tasks(const ClusterView& from, ClusterView& to) const;
+  void copy_of_tasks(const ClusterView& from, ClusterView& to) const REQUIRES(mutex_);
 
   const std::unique_ptr<Solver> solver_;
   const SetTargets set_targets_;
   const std::function<void(const std::string&)> on_note_;
   std::atomic<bool> has_tasks_{false};
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  // Guarded by it:
-  bool stopping_ = false;
-  ClusterView view_;
-  std::map<ServedTaskId, std::shared_ptr<const TaskInfo>> tasks_;
+  Mutex mutex_;
+  Condition stop_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  ClusterView view_ GUARDED_BY(mutex_);
+  std::map<ServedTaskId, std::shared_ptr<const TaskInfo>> tasks_ GUARDED_BY(mutex_);
   // The thread's:
   ClusterView seen_;
   TaskScaler scaler_;

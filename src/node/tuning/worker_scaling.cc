@@ -34,7 +34,7 @@ WorkerScaling::WorkerScaling(WorkerPoolFile pools, const Cluster& cluster, Worke
       loads_(
           cluster, std::move(worker_of),
           [this](const std::vector<WorkerView>& views) {
-            const std::lock_guard lock(mutex_);
+            const MutexLock lock(mutex_);
             views_ = views;
             seen_at_ = monotonic_now();
           },
@@ -92,7 +92,7 @@ void WorkerScaling::step(TimePoint now) {
 
 // Without events there are no views: then nothing runs.
 std::vector<WorkerView> WorkerScaling::views(TimePoint now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<WorkerView> views = views_;
   if (now - seen_at_ > WorkerLoads::kInterval * 2) {
     for (WorkerView& view : views) {

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "control/fleet/pools/worker_pools.h"
 #include "control/fleet/scalers/worker_autoscaler.h"
 #include "control/fleet/scalers/worker_loads.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/descriptor.h"
@@ -57,10 +57,9 @@ class WorkerScaling {
   const Duration interval_;
   const std::vector<std::string> process_kinds_;
   Descriptor stop_;  // an eventfd, which can be read once it is to stop
-  std::mutex mutex_;
-  // Guarded by it:
-  std::vector<WorkerView> views_;
-  TimePoint seen_at_;
+  Mutex mutex_;
+  std::vector<WorkerView> views_ GUARDED_BY(mutex_);
+  TimePoint seen_at_ GUARDED_BY(mutex_);
   // The controller's loop's:
   WorkerLoads loads_;
   // The thread's:
