@@ -4,11 +4,10 @@
 #define FOLIOT_EDGE_JOBS_ANSWER_INBOX_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 
 #include "answer/inference/mailbox.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/time.h"
 
 namespace foliot {
@@ -22,8 +21,8 @@ class AnswerInbox {
   // Until something came, at most for `timeout`; delivers it.
   void wait(Duration timeout) {
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, std::chrono::nanoseconds(timeout.nanoseconds()), [this] { return is_awake_; });
+      MutexLock lock(mutex_);
+      changed_.wait_for(mutex_, timeout, [this]() REQUIRES(mutex_) { return is_awake_; });
       is_awake_ = false;
     }
     mailbox_.deliver();
@@ -31,14 +30,14 @@ class AnswerInbox {
 
  private:
   void wake() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_awake_ = true;
     changed_.notify_one();
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_awake_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  Condition changed_;
+  bool is_awake_ GUARDED_BY(mutex_) = false;
   Mailbox mailbox_;
 };
 

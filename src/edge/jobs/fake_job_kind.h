@@ -8,15 +8,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "edge/jobs/job_kind.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -26,18 +25,18 @@ class FakeJobKind : public JobKind {
   Status accept(Job& job) override {
     if (job.request == R"({"wrong":true})") return Status::invalid_argument("'wrong' is wrong");
     job.total = 3;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     claimed_.insert(job.id);
     return Status();
   }
   void discard(const Job& job) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     claimed_.erase(job.id);
   }
   Status run(const Job& job, JobContext& context) override {
     uint64_t done = job.done;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++runs_;
       running_most_ = std::max(running_most_, ++running_);
     }
@@ -50,51 +49,54 @@ class FakeJobKind : public JobKind {
         context.wait(Duration::milliseconds(1));
       }
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --running_;
     if (done < 3) return Status::unavailable("it was ended");
     return failure_;
   }
 
   void allow(int steps) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     steps_ += steps;
   }
-  void fail(const Status& status) { failure_ = status; }
+  void fail(const Status& status) {
+    const MutexLock lock(mutex_);
+    failure_ = status;
+  }
   void await_runs(int runs) {
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] { return runs_ >= runs; }));
+    MutexLock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(mutex_, Duration::seconds(60), [&]() REQUIRES(mutex_) { return runs_ >= runs; }));
   }
   int running_most() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return running_most_;
   }
   // That were allowed, and not taken.
   int steps_left() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return steps_;
   }
   size_t claimed() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return claimed_.size();
   }
 
  private:
   bool take_step() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (steps_ == 0) return false;
     --steps_;
     return true;
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::set<std::string> claimed_;
-  int steps_ = 0;
-  int runs_ = 0;
-  int running_ = 0;
-  int running_most_ = 0;
-  Status failure_;
+  Mutex mutex_;
+  Condition changed_;
+  std::set<std::string> claimed_ GUARDED_BY(mutex_);
+  int steps_ GUARDED_BY(mutex_) = 0;
+  int runs_ GUARDED_BY(mutex_) = 0;
+  int running_ GUARDED_BY(mutex_) = 0;
+  int running_most_ GUARDED_BY(mutex_) = 0;
+  Status failure_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -3,7 +3,6 @@
 #ifndef FOLIOT_EDGE_JOBS_FAKE_JOB_SERVICE_H_
 #define FOLIOT_EDGE_JOBS_FAKE_JOB_SERVICE_H_
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "edge/jobs/job_service.h"
 #include "edge/jobs/job_table.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -31,31 +31,31 @@ class FakeJobService : public JobService {
     });
   }
   void cancel(std::string id, Done done) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     Result<Job> job = table_.cancel(id, TimePoint());
     lock.unlock();
     done(std::move(job));
   }
   std::optional<Job> find(std::string_view id) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return table_.find(id);
   }
   std::vector<Job> list() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return table_.list();
   }
 
  private:
   Result<Job> add(const JobRequest& request) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     FOLIOT_ASSIGN_OR_RETURN(Job job, table_.admit(request, "job" + std::to_string(++ids_), TimePoint()));
     table_.add(job);
     return job;
   }
 
-  mutable std::mutex mutex_;
-  JobTable table_{{}};
-  int ids_ = 0;
+  mutable Mutex mutex_;
+  JobTable table_ GUARDED_BY(mutex_){{}};
+  int ids_ GUARDED_BY(mutex_) = 0;
   Status readable_;                   // of the test's thread, before calls
   std::vector<std::thread> threads_;  // of the thread that submits
 };

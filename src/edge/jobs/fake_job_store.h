@@ -7,20 +7,20 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "edge/jobs/job_store.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
 class FakeJobStore : public JobStore {
  public:
   struct Disk {
-    std::mutex mutex;
-    std::map<std::string, std::string> jobs;  // as JSON, by id; guarded by mutex
+    Mutex mutex;
+    std::map<std::string, std::string> jobs GUARDED_BY(mutex);  // as JSON, by id
     std::atomic<bool> full = false;
     std::atomic<bool> fails_after_put = false;  // what is put is there, and the answer is lost
     std::atomic<int> puts = 0;                  // that succeeded
@@ -30,7 +30,7 @@ class FakeJobStore : public JobStore {
   explicit FakeJobStore(std::shared_ptr<Disk> disk) : disk_(std::move(disk)) {}
 
   Result<std::vector<Job>> read() override {
-    const std::lock_guard lock(disk_->mutex);
+    const MutexLock lock(disk_->mutex);
     std::vector<Job> all;
     for (const auto& [id, json] : disk_->jobs) {
       FOLIOT_ASSIGN_OR_RETURN(Job job, job_from_json(json));
@@ -41,7 +41,7 @@ class FakeJobStore : public JobStore {
   }
   Status put(const Job& job) override {
     if (disk_->on_put) disk_->on_put(job);
-    const std::lock_guard lock(disk_->mutex);
+    const MutexLock lock(disk_->mutex);
     if (disk_->full) return Status::resource_exhausted("the fake disk is full");
     disk_->jobs[job.id] = to_json(job);
     if (disk_->fails_after_put) return Status::unavailable("the fake disk does not answer");
@@ -49,7 +49,7 @@ class FakeJobStore : public JobStore {
     return Status();
   }
   Status remove(const std::string& id) override {
-    const std::lock_guard lock(disk_->mutex);
+    const MutexLock lock(disk_->mutex);
     if (disk_->full) return Status::resource_exhausted("the fake disk is full");
     if (disk_->fails_after_put) return Status::unavailable("the fake disk does not answer");
     disk_->jobs.erase(id);

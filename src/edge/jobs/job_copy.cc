@@ -20,17 +20,17 @@ void JobCopy::put_locked(RevisedJob one) {
 }
 
 void JobCopy::put(RevisedJob one) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   put_locked(std::move(one));
 }
 
 void JobCopy::remove(std::string_view id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   remove_locked(id);
 }
 
 void JobCopy::replace(std::vector<RevisedJob> all, uint64_t last) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<RevisedJob> newer;
   for (auto& [place, one] : jobs_) {
     if (one.revision > last) newer.push_back(std::move(one));
@@ -42,7 +42,7 @@ void JobCopy::replace(std::vector<RevisedJob> all, uint64_t last) {
 }
 
 void JobCopy::keep_only(const std::set<std::string, std::less<>>& ids, uint64_t last) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     const auto& [place, one] = *at;
     if (one.revision > last || ids.contains(one.job.id)) {
@@ -55,13 +55,13 @@ void JobCopy::keep_only(const std::set<std::string, std::less<>>& ids, uint64_t 
 }
 
 std::optional<Job> JobCopy::find(std::string_view id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = numbers_.find(id);
   return found == numbers_.end() ? std::nullopt : std::optional(jobs_.at({found->second, found->first}).job);
 }
 
 std::vector<Job> JobCopy::list() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Job> all;
   all.reserve(jobs_.size());
   for (const auto& [place, one] : jobs_) all.push_back(one.job);
@@ -69,7 +69,7 @@ std::vector<Job> JobCopy::list() const {
 }
 
 size_t JobCopy::size() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return jobs_.size();
 }
 

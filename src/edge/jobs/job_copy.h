@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "edge/jobs/job.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -44,12 +44,12 @@ class JobCopy {
 
  private:
   using Place = std::pair<uint64_t, std::string>;  // number and id
-  void put_locked(RevisedJob one);
-  void remove_locked(std::string_view id);
+  void put_locked(RevisedJob one) REQUIRES(mutex_);
+  void remove_locked(std::string_view id) REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;  // guards all of it
-  std::map<Place, RevisedJob> jobs_;
-  std::map<std::string, uint64_t, std::less<>> numbers_;  // by id
+  mutable Mutex mutex_;
+  std::map<Place, RevisedJob> jobs_ GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t, std::less<>> numbers_ GUARDED_BY(mutex_);  // by id
 };
 
 }  // namespace foliot

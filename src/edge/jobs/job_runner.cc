@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
 #include <utility>
 
 #include "foundation/base/check.h"
@@ -14,8 +13,6 @@ namespace {
 // Beside requests that clients wait for.
 constexpr int kJobNice = 5;
 
-std::chrono::nanoseconds chrono_of(Duration duration) { return std::chrono::nanoseconds(duration.nanoseconds()); }
-
 }  // namespace
 
 class JobRunner::Context final : public JobContext {
@@ -23,26 +20,26 @@ class JobRunner::Context final : public JobContext {
   Context(JobRunner& runner, std::string id) : runner_(runner), id_(std::move(id)) {}
 
   bool is_over() const override {
-    const std::lock_guard lock(runner_.mutex_);
+    const MutexLock lock(runner_.mutex_);
     return ended();
   }
   bool is_cancelled() const override {
-    const std::lock_guard lock(runner_.mutex_);
+    const MutexLock lock(runner_.mutex_);
     return runner_.table_.is_cancelled(id_);
   }
   void keep(uint64_t done, uint64_t total, const std::map<std::string, uint64_t>& variants) override {
     runner_.keep_progress(id_, {.done = done, .total = total, .variants = variants});
   }
   void keep_accuracy(const std::string& model, double accuracy) override {
-    const std::lock_guard lock(runner_.mutex_);
+    const MutexLock lock(runner_.mutex_);
     runner_.table_.set_accuracy(id_, model, accuracy);
   }
   void keep_bytes(uint64_t bytes) override {
-    const std::lock_guard lock(runner_.mutex_);
+    const MutexLock lock(runner_.mutex_);
     runner_.table_.set_bytes(id_, bytes);
   }
   void set_waiting(std::string why) override {
-    const std::lock_guard lock(runner_.mutex_);
+    const MutexLock lock(runner_.mutex_);
     if (runner_.options_.keeps_waiting && runner_.table_.find(id_)->waiting != why) {
       runner_.unsaved_.insert(id_);
       runner_.changed_.notify_all();
@@ -50,13 +47,12 @@ class JobRunner::Context final : public JobContext {
     runner_.table_.set_waiting(id_, std::move(why));
   }
   void wait(Duration duration) override {
-    std::unique_lock lock(runner_.mutex_);
-    runner_.changed_.wait_for(lock, chrono_of(duration), [this] { return ended(); });
+    MutexLock lock(runner_.mutex_);
+    runner_.changed_.wait_for(runner_.mutex_, duration, [this]() REQUIRES(runner_.mutex_) { return ended(); });
   }
 
  private:
-  // REQUIRES: the runner's mutex is held.
-  bool ended() const { return runner_.is_stopping_ || runner_.table_.is_cancelled(id_); }
+  bool ended() const REQUIRES(runner_.mutex_) { return runner_.is_stopping_ || runner_.table_.is_cancelled(id_); }
 
   JobRunner& runner_;
   const std::string id_;
@@ -64,16 +60,20 @@ class JobRunner::Context final : public JobContext {
 
 Result<std::unique_ptr<JobRunner>> JobRunner::open(JobRunnerOptions options, std::unique_ptr<JobStore> store,
                                                    WebhookSender* webhooks) {
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<Job> kept, store->read());
   std::unique_ptr<JobRunner> runner(new JobRunner(std::move(options), std::move(store), webhooks));
-  FOLIOT_ASSIGN_OR_RETURN(std::vector<Job> kept, runner->store_->read());
+  {
+    const MutexLock lock(runner->mutex_);
+    kept = runner->table_.recover(std::move(kept), runner->options_.now());
+  }
   // What cannot be kept now is tried again: a full disk does not keep the server from starting.
-  for (const Job& job : runner->table_.recover(std::move(kept), runner->options_.now())) runner->save(job.id);
+  for (const Job& job : kept) runner->save(job.id);
   return runner;
 }
 
 Status JobRunner::start() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_running_ = true;
   }
   const auto start = [this](const std::string& name, void (JobRunner::*body)()) {
@@ -90,7 +90,7 @@ Status JobRunner::start() {
 
 void JobRunner::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
   }
   changed_.notify_all();
@@ -108,7 +108,7 @@ void JobRunner::cancel(std::string id, Done done) { enqueue({.id = std::move(id)
 void JobRunner::enqueue(Change change) {
   Status refused;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!is_running_ || is_stopping_) {
       refused = Status::unavailable(is_stopping_ ? options_.why_stopped : "the server is starting");
     } else if (changes_.size() >= kChangesMax) {
@@ -123,24 +123,24 @@ void JobRunner::enqueue(Change change) {
 }
 
 std::optional<Job> JobRunner::find(std::string_view id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return table_.find(id);
 }
 
 std::vector<Job> JobRunner::list() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return table_.list();
 }
 
 // ---- The keeper
 
 void JobRunner::keep_changes() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    const auto is_due = [this] { return is_stopping_ || !changes_.empty(); };
-    changed_.wait(lock, [&] { return is_due() || !unsaved_.empty(); });
+    const auto is_due = [this]() REQUIRES(mutex_) { return is_stopping_ || !changes_.empty(); };
+    changed_.wait(mutex_, [&]() REQUIRES(mutex_) { return is_due() || !unsaved_.empty(); });
     // What could not be kept is tried again, and no sooner.
-    if (!is_due()) changed_.wait_for(lock, chrono_of(options_.store_retry), is_due);
+    if (!is_due()) changed_.wait_for(mutex_, options_.store_retry, is_due);
     if (!changes_.empty()) {
       Change change = std::move(changes_.front());
       changes_.pop_front();
@@ -178,28 +178,28 @@ Result<Job> JobRunner::add_job(const JobRequest& request) {
   }
   std::optional<Job> job;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     FOLIOT_ASSIGN_OR_RETURN(job, table_.admit(request, options_.make_id(), options_.now()));
   }
   FOLIOT_RETURN_IF_ERROR(kind->second->accept(*job));
   std::vector<std::string> gone;
   {
-    const std::lock_guard store_lock(store_mutex_);
+    const MutexLock store_lock(store_mutex_);
     if (const Status status = store_->put(*job); !status.ok()) {
       kind->second->discard(*job);
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       unsaved_.insert(job->id);
       return status.with_context("the job cannot be kept");
     }
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       gone = table_.add(*job);
     }
     for (const std::string& id : gone) {
       const Status status = store_->remove(id);
       if (status.ok()) continue;
       options_.on_failure(status.message());
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       unsaved_.insert(id);
     }
   }
@@ -210,7 +210,7 @@ Result<Job> JobRunner::add_job(const JobRequest& request) {
 Result<Job> JobRunner::cancel_job(const std::string& id) {
   std::optional<Job> job;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     FOLIOT_ASSIGN_OR_RETURN(job, table_.cancel(id, options_.now()));
   }
   changed_.notify_all();
@@ -224,23 +224,23 @@ Result<Job> JobRunner::cancel_job(const std::string& id) {
 void JobRunner::save(const std::string& id) { [[maybe_unused]] const Status status = try_to_save(id); }
 
 Status JobRunner::try_to_save(const std::string& id) {
-  const std::lock_guard store_lock(store_mutex_);
+  const MutexLock store_lock(store_mutex_);
   const std::optional<Job> job = find(id);
   if (job) return put(*job);
   // Its place was taken, or it was refused.
   FOLIOT_RETURN_IF_ERROR(store_->remove(id));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unsaved_.erase(id);
   return Status();
 }
 
 // What clients see of it lasts, unless the store fails.
 void JobRunner::keep_progress(const std::string& id, const JobProgress& progress) {
-  const std::lock_guard store_lock(store_mutex_);
+  const MutexLock store_lock(store_mutex_);
   Job job = *find(id);
   JobTable::advance(job, progress);
   [[maybe_unused]] const Status status = put(job);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   table_.advance(id, progress);
 }
 
@@ -248,7 +248,7 @@ Status JobRunner::put(const Job& job) {
   Status status = store_->put(job);
   bool report = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (status.ok()) {
       unsaved_.erase(job.id);
     } else {
@@ -265,7 +265,7 @@ Status JobRunner::put(const Job& job) {
 void JobRunner::save_again() {
   std::set<std::string> ids;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ids = unsaved_;
   }
   for (const std::string& id : ids) {
@@ -279,8 +279,10 @@ void JobRunner::work() {
   while (true) {
     std::optional<Job> job;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return is_stopping_ || (job = table_.begin_next(options_.now())).has_value(); });
+      MutexLock lock(mutex_);
+      changed_.wait(mutex_, [&]() REQUIRES(mutex_) {
+        return is_stopping_ || (job = table_.begin_next(options_.now())).has_value();
+      });
       if (!job) return;
       if (is_stopping_) {
         table_.interrupt(job->id);
@@ -300,7 +302,7 @@ void JobRunner::run(const Job& job) {
                             ? Status::unimplemented(fmt::format("this server runs no jobs of the kind '{}'", job.kind))
                             : kind->second->run(job, context);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_stopping_ && !status.ok() && !table_.is_cancelled(job.id)) {
       table_.interrupt(job.id);
     } else {
@@ -314,7 +316,7 @@ void JobRunner::run(const Job& job) {
 // ---- The notifier
 
 void JobRunner::notify() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!is_stopping_) {
     const TimePoint now = options_.now();
     table_.mind_clock(now);
@@ -322,9 +324,9 @@ void JobRunner::notify() {
     if (!job) {
       const TimePoint next = table_.next_webhook();
       if (next.is_infinite()) {
-        changed_.wait(lock);
+        changed_.wait(mutex_);
       } else {
-        changed_.wait_for(lock, chrono_of(next - now));
+        changed_.wait_for(mutex_, next - now);
       }
       continue;
     }

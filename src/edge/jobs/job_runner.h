@@ -13,13 +13,11 @@
 #ifndef FOLIOT_EDGE_JOBS_JOB_RUNNER_H_
 #define FOLIOT_EDGE_JOBS_JOB_RUNNER_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +29,7 @@
 #include "edge/jobs/job_store.h"
 #include "edge/jobs/job_table.h"
 #include "edge/jobs/webhook_sender.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/thread.h"
@@ -95,8 +94,7 @@ class JobRunner final : public JobService {
   void save(const std::string& id);
   Status try_to_save(const std::string& id);
   void keep_progress(const std::string& id, const JobProgress& progress);
-  // REQUIRES: store_mutex_ is held.
-  Status put(const Job& job);
+  Status put(const Job& job) REQUIRES(store_mutex_);
   void save_again();
   void work();
   void run(const Job& job);
@@ -106,17 +104,17 @@ class JobRunner final : public JobService {
   WebhookSender* const webhooks_;
   std::map<std::string, JobKind*, std::less<>> kinds_;
 
-  mutable std::mutex mutex_;         // guards what follows, up to the store
-  std::condition_variable changed_;  // there may be something to do, or this stops
-  JobTable table_;
-  std::deque<Change> changes_;
-  std::set<std::string> unsaved_;
-  bool is_running_ = false;
-  bool is_stopping_ = false;
-  bool store_failed_ = false;  // and that was reported
+  mutable Mutex mutex_;
+  Condition changed_;  // there may be something to do, or this stops
+  JobTable table_ GUARDED_BY(mutex_);
+  std::deque<Change> changes_ GUARDED_BY(mutex_);
+  std::set<std::string> unsaved_ GUARDED_BY(mutex_);
+  bool is_running_ GUARDED_BY(mutex_) = false;
+  bool is_stopping_ GUARDED_BY(mutex_) = false;
+  bool store_failed_ GUARDED_BY(mutex_) = false;  // and that was reported
 
-  std::mutex store_mutex_;  // guards the store; taken before mutex_
-  const std::unique_ptr<JobStore> store_;
+  Mutex store_mutex_;  // taken before mutex_
+  const std::unique_ptr<JobStore> store_ PT_GUARDED_BY(store_mutex_);
   std::vector<Thread> threads_;
 };
 

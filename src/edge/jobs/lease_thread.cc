@@ -14,7 +14,7 @@ Status LeaseThread::start() {
 
 void LeaseThread::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
   }
   changed_.notify_all();
@@ -22,18 +22,18 @@ void LeaseThread::stop() {
 }
 
 LeaseThread::Kept LeaseThread::kept() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {keeping_.token(), keeping_.kept_until()};
 }
 
 std::string LeaseThread::holder() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return holder_;
 }
 
 void LeaseThread::yield(Duration pause) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     to_release_ = keeping_.token();
     keeping_.yield(now_(), pause);
   }
@@ -41,16 +41,16 @@ void LeaseThread::yield(Duration pause) {
 }
 
 void LeaseThread::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!is_stopping_) {
     if (!to_release_.empty()) {
-      release(lock, std::exchange(to_release_, {}));
+      release(std::exchange(to_release_, {}));
       continue;
     }
     const std::optional<JobKeeping::Call> call = keeping_.next(now_());
     if (!call) {
       const Duration wait = std::max(keeping_.next_call() - now_(), Duration());
-      changed_.wait_for(lock, std::chrono::nanoseconds(wait.nanoseconds()));
+      changed_.wait_for(mutex_, wait);
       continue;
     }
     lock.unlock();
@@ -67,13 +67,13 @@ void LeaseThread::run() {
     lock.lock();
   }
   // One that ended by this server's clock is not given back: what it ran may still be ending.
-  if (keeping_.keeps(now_())) release(lock, keeping_.token());
+  if (keeping_.keeps(now_())) release(std::string(keeping_.token()));  // a copy: yield() makes another token
 }
 
-void LeaseThread::release(std::unique_lock<std::mutex>& lock, const std::string& token) {
-  lock.unlock();
+void LeaseThread::release(const std::string& token) {
+  mutex_.unlock();
   [[maybe_unused]] const Status status = lease_->release(token);  // else it ends by itself
-  lock.lock();
+  mutex_.lock();
 }
 
 }  // namespace foliot

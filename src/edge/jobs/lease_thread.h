@@ -4,14 +4,13 @@
 #ifndef FOLIOT_EDGE_JOBS_LEASE_THREAD_H_
 #define FOLIOT_EDGE_JOBS_LEASE_THREAD_H_
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "edge/jobs/job_keeping.h"
 #include "edge/jobs/job_lease.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/thread.h"
@@ -48,18 +47,18 @@ class LeaseThread {
  private:
   void run();
   // The lock is not held meanwhile.
-  void release(std::unique_lock<std::mutex>& lock, const std::string& token);
+  void release(const std::string& token) REQUIRES(mutex_);
 
   const std::unique_ptr<JobLease> lease_;  // of the thread
   const JobKeepingTimes times_;
   const std::function<TimePoint()> now_;
   const std::function<void()> on_change_;
-  mutable std::mutex mutex_;  // guards what follows, up to the thread
-  std::condition_variable changed_;
-  JobKeeping keeping_;
-  std::string holder_;
-  std::string to_release_;
-  bool is_stopping_ = false;
+  mutable Mutex mutex_;
+  Condition changed_;
+  JobKeeping keeping_ GUARDED_BY(mutex_);
+  std::string holder_ GUARDED_BY(mutex_);
+  std::string to_release_ GUARDED_BY(mutex_);
+  bool is_stopping_ GUARDED_BY(mutex_) = false;
   Thread thread_;
 };
 

@@ -86,7 +86,7 @@ Status OfflineJobs::check_room(const Job& job, uint64_t bytes) const {
 
 Status OfflineJobs::claim_room(const Job& job, uint64_t bytes, JobContext& context) {
   if (job.kind != name()) return Status();  // what is measured is removed with its draft
-  const std::lock_guard lock(room_mutex_);
+  const MutexLock lock(room_mutex_);
   FOLIOT_RETURN_IF_ERROR(check_room(job, bytes));
   context.keep_bytes(bytes);
   return Status();
@@ -159,7 +159,7 @@ Status OfflineJobs::answer(OfflineRequest request, RowFiles files, const Job& jo
 }
 
 std::unique_ptr<AnswerInbox> OfflineJobs::borrow_inbox() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // A call brings its answer and a refusal of one of its rows at most.
   if (idle_inboxes_.empty()) return std::make_unique<AnswerInbox>(2 * options_.calls_max * options_.rows_max);
   std::unique_ptr<AnswerInbox> inbox = std::move(idle_inboxes_.back());
@@ -168,7 +168,7 @@ std::unique_ptr<AnswerInbox> OfflineJobs::borrow_inbox() {
 }
 
 void OfflineJobs::give_back(std::unique_ptr<AnswerInbox> inbox) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   idle_inboxes_.push_back(std::move(inbox));
 }
 

@@ -14,7 +14,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +26,7 @@
 #include "edge/jobs/job_folder.h"
 #include "edge/jobs/job_kind.h"
 #include "edge/jobs/offline_request.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/core/catalog.h"
@@ -88,9 +88,9 @@ class OfflineJobs final : public JobKind {
   const ServedNames names_;
   Inference& inference_;
 
-  std::mutex room_mutex_;  // one job at a time claims room
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<AnswerInbox>> idle_inboxes_;  // guarded by mutex_; as many as jobs ran at a time
+  Mutex room_mutex_;  // one job at a time claims room
+  Mutex mutex_;
+  std::vector<std::unique_ptr<AnswerInbox>> idle_inboxes_ GUARDED_BY(mutex_);  // as many as jobs ran at a time
 };
 
 }  // namespace foliot

@@ -8,7 +8,7 @@
 namespace foliot {
 
 Status PassedChanges::add(const PassedChange& change, JobService::Done done, TimePoint give_up) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (waiting_.size() >= kWaitingMax) {
     return Status::unavailable(fmt::format("{} submissions and cancellations wait, the limit", waiting_.size()));
   }
@@ -17,17 +17,17 @@ Status PassedChanges::add(const PassedChange& change, JobService::Done done, Tim
 }
 
 bool PassedChanges::is_empty() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return waiting_.empty();
 }
 
 bool PassedChanges::has_unpassed() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::ranges::any_of(waiting_, [](const auto& entry) { return !entry.second.is_passed; });
 }
 
 std::vector<PassedChanges::Change> PassedChanges::those(const std::function<bool(const Waiting&)>& condition) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Change> found;
   for (const auto& [id, one] : waiting_) {
     if (condition(one)) found.push_back({id, one.json, one.is_passed});
@@ -52,14 +52,14 @@ std::vector<PassedChanges::Change> PassedChanges::all() const {
 }
 
 void PassedChanges::set_passed(const std::string& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = waiting_.find(id); found != waiting_.end()) found->second.is_passed = true;
 }
 
 void PassedChanges::finish(const std::string& id, Result<Job> answer) {
   JobService::Done done;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = waiting_.find(id);
     if (found == waiting_.end()) return;
     done = std::move(found->second.done);

@@ -10,12 +10,12 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "edge/jobs/job_service.h"
 #include "edge/jobs/passed_change.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 
@@ -55,8 +55,8 @@ class PassedChanges {
   };
   std::vector<Change> those(const std::function<bool(const Waiting&)>& condition) const;
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Waiting> waiting_;  // by id; guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Waiting> waiting_ GUARDED_BY(mutex_);  // by id
 };
 
 }  // namespace foliot

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "edge/jobs/redis_job_lease.h"
@@ -14,8 +13,6 @@ namespace {
 
 // Beside requests that clients wait for; the lease is not: it must be renewed in time.
 constexpr int kExchangeNice = 5;
-
-std::chrono::nanoseconds chrono_duration(Duration duration) { return std::chrono::nanoseconds(duration.nanoseconds()); }
 
 Status nothing_done(std::string_view why) {
   return Status::unavailable(fmt::format("{}; nothing was done: try again later", why));
@@ -32,14 +29,14 @@ SharedJobs::SharedJobs(SharedJobsOptions options)
       lease_(std::make_unique<RedisJobLease>(options_.redis, options_.name), options_.times, options_.make_id,
              options_.now, [this] {
                // Not between a look at the lease and the wait for its change.
-               { const std::lock_guard lock(mutex_); }
+               { const MutexLock lock(mutex_); }
                changed_.notify_all();
              }) {}
 
 Status SharedJobs::start(OpenRunner open_runner) {
   open_runner_ = std::move(open_runner);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_running_ = true;
   }
   FOLIOT_ASSIGN_OR_RETURN(keeping_thread_, Thread::start({.name = "job-keeping"}, [this] { keep(); }));
@@ -50,13 +47,13 @@ Status SharedJobs::start(OpenRunner open_runner) {
 
 void SharedJobs::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
   }
   changed_.notify_all();
   keeping_thread_.join();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     has_ended_ = true;
   }
   changed_.notify_all();
@@ -67,7 +64,7 @@ void SharedJobs::stop() {
 // ---- Clients
 
 Status SharedJobs::readable() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return unreadable_;
 }
 
@@ -83,7 +80,7 @@ void SharedJobs::change(PassedChange change, Done done) {
   Status refused;
   std::shared_ptr<JobRunner> runner;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!is_running_ || is_stopping_) {
       refused = Status::unavailable(is_stopping_ ? "the server is shutting down" : "the server is starting");
     } else if (runner_ != nullptr) {
@@ -102,14 +99,14 @@ void SharedJobs::change(PassedChange change, Done done) {
 }
 
 bool SharedJobs::is_keeper() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return runner_ != nullptr;
 }
 
 std::vector<Job> SharedJobs::list_running() const {
   std::shared_ptr<JobRunner> runner;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     runner = runner_;
   }
   return runner == nullptr ? copy_.list() : runner->list();
@@ -118,26 +115,26 @@ std::vector<Job> SharedJobs::list_running() const {
 // ---- Keeping thread
 
 void SharedJobs::keep() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!is_stopping_) {
     const LeaseThread::Kept kept = lease_.kept();
     const Duration left = kept.until - options_.now();
     const bool keeps = left > Duration();
     if (runner_ != nullptr && (!keeps || kept.token != token_)) {
-      end_keeping(lock);
+      end_keeping();
     } else if (runner_ == nullptr && keeps) {
-      begin_keeping(lock, kept.token);
+      begin_keeping(kept.token);
     } else if (keeps) {
-      changed_.wait_for(lock, chrono_duration(left));
+      changed_.wait_for(mutex_, left);
     } else {
-      changed_.wait(lock);
+      changed_.wait(mutex_);
     }
   }
-  end_keeping(lock);
+  end_keeping();
 }
 
-void SharedJobs::begin_keeping(std::unique_lock<std::mutex>& lock, const std::string& token) {
-  lock.unlock();
+void SharedJobs::begin_keeping(const std::string& token) {
+  mutex_.unlock();
   Result<std::unique_ptr<JobRunner>> opened = open_runner_(std::make_unique<RedisJobStore>(
       options_.redis, token,
       RedisJobStore::Reports{.on_put =
@@ -150,23 +147,23 @@ void SharedJobs::begin_keeping(std::unique_lock<std::mutex>& lock, const std::st
   if (status.ok()) status = (*opened)->start();
   if (status.ok()) {
     options_.on_event(fmt::format("this front end keeps the jobs of {} from now on", options_.redis.text()));
-    lock.lock();
+    mutex_.lock();
     runner_ = std::move(opened).value();
     token_ = token;
     return;
   }
   options_.on_failure(fmt::format("jobs cannot run here: {}", status.message()));
   lease_.yield(options_.pause);
-  lock.lock();
+  mutex_.lock();
 }
 
-void SharedJobs::end_keeping(std::unique_lock<std::mutex>& lock) {
+void SharedJobs::end_keeping() {
   std::shared_ptr<JobRunner> runner = std::move(runner_);
   if (runner == nullptr) return;
   const bool is_stopping = is_stopping_;
   runner_.reset();
   token_.clear();
-  lock.unlock();
+  mutex_.unlock();
   if (!is_stopping) {
     options_.on_failure(
         fmt::format("this front end does not keep the jobs of {} any more: another does, or there was "
@@ -175,21 +172,22 @@ void SharedJobs::end_keeping(std::unique_lock<std::mutex>& lock) {
   }
   runner->stop();
   runner.reset();
-  lock.lock();
+  mutex_.lock();
 }
 
 // ---- Exchange thread
 
 void SharedJobs::exchange() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!has_ended_) {
     lock.unlock();
     const Status status = do_round();
     report(status);
     lock.lock();
     const bool is_quick = status.ok() && (runner_ != nullptr || !waiting_.is_empty());
-    changed_.wait_for(lock, chrono_duration(is_quick ? options_.take_interval : options_.read_interval),
-                      [&] { return has_ended_ || (status.ok() && (!answers_.empty() || waiting_.has_unpassed())); });
+    changed_.wait_for(mutex_, is_quick ? options_.take_interval : options_.read_interval, [&]() REQUIRES(mutex_) {
+      return has_ended_ || (status.ok() && (!answers_.empty() || waiting_.has_unpassed()));
+    });
   }
   lock.unlock();
   end_exchange();
@@ -275,7 +273,7 @@ Status SharedJobs::read_all() {
   copy_.replace(std::move(all), last < revision_ ? std::numeric_limits<uint64_t>::max() : last);
   revision_ = last;
   must_read_all_ = false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unreadable_ = Status();
   return Status();
 }
@@ -301,7 +299,7 @@ Status SharedJobs::take_changes() {
   std::shared_ptr<JobRunner> runner;
   std::string token;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     runner = runner_;
     token = token_;
   }
@@ -314,7 +312,7 @@ Status SharedJobs::take_changes() {
       continue;
     }
     JobService::Done done = [this, id = change->id](Result<Job> answer) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       answers_.emplace_back(id, std::move(answer));
       changed_.notify_all();
     };
@@ -330,7 +328,7 @@ Status SharedJobs::take_changes() {
 Status SharedJobs::send_answers() {
   Answers answers;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     answers.swap(answers_);
   }
   // What cannot be sent is dropped: its client gets an error that it may be done.
@@ -395,7 +393,7 @@ void SharedJobs::report(const Status& status) {
   }
   has_failed_ = !status.ok();
   if (status.ok()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!unreadable_.ok())
     unreadable_ = Status::unavailable(fmt::format("jobs cannot be read yet: {}", status.message()));
 }

@@ -17,11 +17,9 @@
 #ifndef FOLIOT_EDGE_JOBS_SHARED_JOBS_H_
 #define FOLIOT_EDGE_JOBS_SHARED_JOBS_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +34,7 @@
 #include "edge/jobs/passed_change.h"
 #include "edge/jobs/passed_changes.h"
 #include "edge/jobs/redis_job_exchange.h"
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/platform/thread.h"
@@ -89,8 +88,8 @@ class SharedJobs final : public JobService {
   void change(PassedChange change, Done done);
   // ---- Keeping thread
   void keep();
-  void begin_keeping(std::unique_lock<std::mutex>& lock, const std::string& token);
-  void end_keeping(std::unique_lock<std::mutex>& lock);
+  void begin_keeping(const std::string& token) REQUIRES(mutex_);
+  void end_keeping() REQUIRES(mutex_);
   // ---- Exchange thread; and, but for the first two, connect()
   void exchange();
   void end_exchange();
@@ -116,15 +115,16 @@ class SharedJobs final : public JobService {
   JobCopy copy_;
   PassedChanges waiting_;
 
-  mutable std::mutex mutex_;  // guards what follows, up to the exchange
-  std::condition_variable changed_;
-  bool is_running_ = false;
-  bool is_stopping_ = false;
-  bool has_ended_ = false;                                    // no runner follows
-  std::shared_ptr<JobRunner> runner_;                         // null: this server does not keep the jobs
-  std::string token_;                                         // of the runner
-  std::vector<std::pair<std::string, Result<Job>>> answers_;  // of changes that the runner was given, by id
-  Status unreadable_ = Status::unavailable("jobs were not read yet: the server is starting");
+  mutable Mutex mutex_;
+  Condition changed_;
+  bool is_running_ GUARDED_BY(mutex_) = false;
+  bool is_stopping_ GUARDED_BY(mutex_) = false;
+  bool has_ended_ GUARDED_BY(mutex_) = false;             // no runner follows
+  std::shared_ptr<JobRunner> runner_ GUARDED_BY(mutex_);  // null: this server does not keep the jobs
+  std::string token_ GUARDED_BY(mutex_);                  // of the runner
+  std::vector<std::pair<std::string, Result<Job>>> answers_
+      GUARDED_BY(mutex_);  // of changes that the runner was given, by id
+  Status unreadable_ GUARDED_BY(mutex_) = Status::unavailable("jobs were not read yet: the server is starting");
 
   RedisJobExchange exchange_;  // of the exchange thread, as what follows
   uint64_t revision_ = 0;      // up to which all was read

@@ -7,7 +7,7 @@
 namespace foliot {
 
 bool AnswerBudget::hold(const std::string& source, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // One answer there must be room for, however long it is.
   const uint64_t of_source = bytes_of(source);
   if (of_source > 0 && of_source + bytes > source_bytes_max()) return false;
@@ -18,13 +18,13 @@ bool AnswerBudget::hold(const std::string& source, uint64_t bytes) {
 }
 
 void AnswerBudget::add(const std::string& source, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   bytes_ += bytes;
   if (bytes > 0) sources_[source] += bytes;
 }
 
 void AnswerBudget::release(const std::string& source, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (bytes == 0) return;
   const auto found = sources_.find(source);
   FOLIOT_CHECK(found != sources_.end() && found->second >= bytes);
@@ -34,7 +34,7 @@ void AnswerBudget::release(const std::string& source, uint64_t bytes) {
 }
 
 bool AnswerBudget::is_exceeded_by(const std::string& source) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return bytes_ > bytes_max_ || bytes_of(source) > source_bytes_max();
 }
 
@@ -45,7 +45,7 @@ std::string AnswerBudget::refusal(const std::string& source) const {
 }
 
 uint64_t AnswerBudget::bytes() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return bytes_;
 }
 

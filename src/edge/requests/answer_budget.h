@@ -8,8 +8,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
+
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -36,12 +37,12 @@ class AnswerBudget {
   uint64_t bytes() const;
 
  private:
-  uint64_t bytes_of(const std::string& source) const;  // REQUIRES: mutex_ is held
+  uint64_t bytes_of(const std::string& source) const REQUIRES(mutex_);
 
   const uint64_t bytes_max_;
-  mutable std::mutex mutex_;  // guards what follows
-  uint64_t bytes_ = 0;
-  std::map<std::string, uint64_t> sources_;  // of those that have some
+  mutable Mutex mutex_;
+  uint64_t bytes_ GUARDED_BY(mutex_) = 0;
+  std::map<std::string, uint64_t> sources_ GUARDED_BY(mutex_);  // of those that have some
 };
 
 }  // namespace foliot

@@ -7,7 +7,7 @@
 namespace foliot {
 
 bool BodyBudget::resize(const std::string& source, uint64_t held, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t others = source.empty() ? 0 : bytes_of(source) - held;  // other bodies of the source
   FOLIOT_CHECK(bytes_ >= held);
   const uint64_t all = bytes_ - held + bytes;
@@ -22,18 +22,18 @@ bool BodyBudget::resize(const std::string& source, uint64_t held, uint64_t bytes
 }
 
 void BodyBudget::add(const std::string& source, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   bytes_ += bytes;
   set(source, bytes_of(source) + bytes);
 }
 
 bool BodyBudget::is_exceeded_by(const std::string& source) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return bytes_of(source) > bytes_free();
 }
 
 std::string BodyBudget::refusal(const std::string& source, uint64_t held) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (bytes_ <= held) {
     return fmt::format(
         "the body, or what is made of it, is longer than the {} bytes for all bodies (--bodies-max); send fewer rows, "

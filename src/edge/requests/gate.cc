@@ -55,12 +55,12 @@ void Gate::use_keys(std::shared_ptr<const KeyRing> ring) {
     tenant->set_limits(entry.limits);
   }
   now->ring = std::move(ring);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   keys_ = std::move(now);
 }
 
 std::shared_ptr<const Gate::Keys> Gate::keys() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return keys_;
 }
 

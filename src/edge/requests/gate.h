@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "answer/inference/call_error.h"
 #include "answer/inference/tenant.h"
 #include "foundation/access/key_ring.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -57,8 +57,8 @@ class Gate {
 
   const bool open_;
   const DenialLog log_;
-  mutable std::mutex mutex_;  // guards the pointer
-  std::shared_ptr<const Keys> keys_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Keys> keys_ GUARDED_BY(mutex_);
 };
 
 }  // namespace foliot

@@ -32,7 +32,7 @@ void UnknownNames::note(const UnknownNamesOfRequest& request) {
 }
 
 std::string_view UnknownNames::known_as(NamePlace place, const std::string& shown) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (known_.contains({place, shown})) return shown;
   if (known_.size() >= kNamesMax) {
     if (!std::exchange(full_, true)) {

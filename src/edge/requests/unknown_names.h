@@ -12,13 +12,13 @@
 
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "edge/requests/request_parameters.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -41,9 +41,9 @@ class UnknownNames {
 
   const Log log_;
   const Count count_;
-  std::mutex mutex_;  // guards what follows
-  std::set<std::pair<NamePlace, std::string>> known_;
-  bool full_ = false;  // and this was logged
+  Mutex mutex_;
+  std::set<std::pair<NamePlace, std::string>> known_ GUARDED_BY(mutex_);
+  bool full_ GUARDED_BY(mutex_) = false;  // and this was logged
 };
 
 }  // namespace foliot
