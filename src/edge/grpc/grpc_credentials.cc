@@ -19,7 +19,7 @@ GrpcCredentials::GrpcCredentials(TlsIdentity identity) : identity_(std::move(ide
 GrpcCredentials::~GrpcCredentials() { grpc_server_credentials_release(credentials_); }
 
 void GrpcCredentials::use(TlsIdentity identity) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   identity_ = std::move(identity);
   taken_ = false;
 }
@@ -35,7 +35,7 @@ void GrpcCredentials::SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthM
 grpc_ssl_certificate_config_reload_status GrpcCredentials::fetch(void* credentials,
                                                                  grpc_ssl_server_certificate_config** config) {
   auto& self = *static_cast<GrpcCredentials*>(credentials);
-  std::lock_guard lock(self.mutex_);
+  MutexLock lock(self.mutex_);
   if (self.taken_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const grpc_ssl_pem_key_cert_pair pair{self.identity_.private_key.c_str(), self.identity_.certificate.c_str()};
   // gRPC needs an authority even where no client certificate is requested.

@@ -9,10 +9,10 @@
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "foundation/access/tls.h"
+#include "foundation/base/mutex.h"
 
 namespace foliot {
 
@@ -30,10 +30,10 @@ class GrpcCredentials : public grpc::ServerCredentials {
   static grpc_ssl_certificate_config_reload_status fetch(void* credentials,
                                                          grpc_ssl_server_certificate_config** config);
 
-  std::mutex mutex_;  // guards the identity, and whether gRPC has it
-  TlsIdentity identity_;
-  bool taken_ = false;
   grpc_server_credentials* credentials_ = nullptr;
+  Mutex mutex_;
+  TlsIdentity identity_ GUARDED_BY(mutex_);
+  bool taken_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace foliot

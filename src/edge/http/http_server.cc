@@ -10,8 +10,6 @@
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <unordered_set>
@@ -28,6 +26,7 @@
 #include "edge/requests/spare_descriptor.h"
 #include "foundation/base/check.h"
 #include "foundation/base/idle_evictions.h"
+#include "foundation/base/mutex.h"
 #include "foundation/platform/thread.h"
 
 namespace foliot {
@@ -117,7 +116,7 @@ class Decoder {
   Decoder& operator=(const Decoder&) = delete;
 
   void add(const std::string& source, DecodeQueue::Work work) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     queue_.add(source, std::move(work));
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     changed_.notify_one();
@@ -125,7 +124,7 @@ class Decoder {
   // What has not begun is dropped. The owner's thread, or after it.
   void stop() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       stopping_ = true;
       changed_.notify_one();
     }
@@ -135,11 +134,11 @@ class Decoder {
  private:
   void run() {
     pthread_setname_np(pthread_self(), "foliot-decode");
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!stopping_) {
       std::optional<DecodeQueue::Piece> piece = queue_.take();
       if (!piece) {
-        changed_.wait(lock);
+        changed_.wait(mutex_);
         continue;
       }
       lock.unlock();
@@ -153,10 +152,10 @@ class Decoder {
   }
 
   const std::function<TimePoint()> now_;
-  std::mutex mutex_;  // guards what follows, but for the thread
-  std::condition_variable changed_;
-  DecodeQueue queue_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  DecodeQueue queue_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
