@@ -1,6 +1,5 @@
 #include "answer/model_calls/payload_table.h"
 
-#include <chrono>
 #include <utility>
 
 #include "answer/model_calls/pending_call.h"

@@ -136,7 +136,7 @@ class SelectedInference : public Inference {
   static constexpr size_t kShards = 16;
 
   std::shared_ptr<Served> find(std::string_view name) const;
-  // Also one whose name a model has.
+  // Finds it also where a model has its name.
   std::shared_ptr<Served> find_any(std::string_view name) const;
   std::vector<std::shared_ptr<Served>> all() const;
   std::shared_ptr<Served> add(Application application) REQUIRES(update_mutex_);

@@ -3,7 +3,6 @@
 #ifndef FOLIOT_EDGE_JOBS_ANSWER_INBOX_H_
 #define FOLIOT_EDGE_JOBS_ANSWER_INBOX_H_
 
-#include <chrono>
 #include <cstdint>
 
 #include "answer/inference/mailbox.h"

@@ -1,7 +1,6 @@
 #include "edge/jobs/lease_thread.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 

@@ -35,7 +35,7 @@
 
 namespace foliot {
 
-// Held by one thread at a time, and not twice by the same.
+// A Mutex is held by one thread at a time, and not twice by the same.
 class FOLIOT_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
   Mutex() = default;
@@ -53,7 +53,7 @@ class FOLIOT_THREAD_ANNOTATION(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-// Held by one thread exclusively, or by any number shared.
+// A SharedMutex is held by one thread exclusively, or by any number shared.
 class FOLIOT_THREAD_ANNOTATION(capability("mutex")) SharedMutex {
  public:
   SharedMutex() = default;
@@ -69,7 +69,8 @@ class FOLIOT_THREAD_ANNOTATION(capability("mutex")) SharedMutex {
   std::shared_mutex mutex_;
 };
 
-// Held by one thread at a time, which may hold it several times over: for callbacks that may come back to their caller.
+// A RecursiveMutex is held by one thread at a time, which may lock it again: for callbacks that come back to their
+// caller.
 class FOLIOT_THREAD_ANNOTATION(capability("mutex")) RecursiveMutex {
  public:
   RecursiveMutex() = default;
@@ -83,12 +84,12 @@ class FOLIOT_THREAD_ANNOTATION(capability("mutex")) RecursiveMutex {
   std::recursive_mutex mutex_;
 };
 
-// Holds a mutex, a SharedMutex exclusively, until it goes, or from lock() to unlock(). Of one thread.
+// A MutexLock holds a mutex, a SharedMutex exclusively, until it goes, or from lock() to unlock(). One thread uses it.
 template <typename AnyMutex>
 class FOLIOT_THREAD_ANNOTATION(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(AnyMutex& mutex) ACQUIRES(mutex) : mutex_(mutex) { mutex_.lock(); }
-  // Takes over what its thread holds already.
+  // Takes over a mutex that its thread holds already.
   MutexLock(AnyMutex& mutex, std::adopt_lock_t /*held*/) REQUIRES(mutex) : mutex_(mutex) {}
   ~MutexLock() RELEASES() {
     if (is_held_) mutex_.unlock();
@@ -112,7 +113,7 @@ class FOLIOT_THREAD_ANNOTATION(scoped_lockable) MutexLock {
   bool is_held_ = true;
 };
 
-// Holds a SharedMutex shared until it goes.
+// A ReaderLock holds a SharedMutex shared until it goes.
 class FOLIOT_THREAD_ANNOTATION(scoped_lockable) ReaderLock {
  public:
   explicit ReaderLock(SharedMutex& mutex) FOLIOT_THREAD_ANNOTATION(acquire_shared_capability(mutex)) : mutex_(mutex) {
@@ -126,10 +127,10 @@ class FOLIOT_THREAD_ANNOTATION(scoped_lockable) ReaderLock {
   SharedMutex& mutex_;
 };
 
-// What threads wait for that hold a Mutex; it is free while they wait. A wait may also end without a notification,
-// so it stands in a loop, or has a predicate, which is called with the mutex held. All threads that wait at one time
-// hold the same mutex. Durations are real time, on the monotonic clock: not for policies, which take time as an
-// argument.
+// Threads that hold a Mutex wait for a Condition; it is free while they wait. A wait may also end without a
+// notification, so it stands in a loop, or has a predicate, which is called with the mutex held. All threads that wait
+// at one time hold the same mutex. Durations are real time, on the monotonic clock: not for policies, which take time
+// as an argument.
 class Condition {
  public:
   Condition() = default;
@@ -143,7 +144,7 @@ class Condition {
     Held held(mutex);
     condition_.wait(held.lock);
   }
-  // At most for so long; at once if `duration` is not above 0.
+  // Waits at most for `duration`, and not at all if that is not above 0.
   void wait_for(Mutex& mutex, Duration duration) REQUIRES(mutex) {
     Held held(mutex);
     condition_.wait_for(held.lock, chrono(duration));
@@ -171,7 +172,7 @@ class Condition {
     Held& operator=(const Held&) = delete;
     std::unique_lock<std::mutex> lock;
   };
-  // The standard adds it to the instant that it is now, which must not overflow.
+  // The standard adds the duration to the present instant, which must not overflow.
   static std::chrono::nanoseconds chrono(Duration duration) {
     return std::chrono::nanoseconds(std::min(duration, Duration::seconds(int64_t{1} << 32)).nanoseconds());
   }

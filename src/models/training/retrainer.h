@@ -86,7 +86,7 @@ class Retrainer final : public MetricsSource {
     std::pair<int64_t, uint64_t> noted{};        // when the last retraining was, by the wall clock, and its last record
     std::optional<uint64_t> records_before;  // that came after it, before this process; nullopt: it is not served yet
   };
-  // What the metrics show of a model.
+  // The metrics show this of a model.
   struct Shown {
     std::string model;
     std::array<uint64_t, 3> counts{};  // by RetrainOutcome

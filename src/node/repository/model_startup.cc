@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "models/repository/foreign_files.h"
 
 namespace foliot {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <utility>
 
 #include "foundation/platform/clock.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string_view>
 
 #include "answer/inference/call_error.h"

@@ -1,6 +1,5 @@
 #include "answer/personal/service/catalog_follower.h"
 
-#include <chrono>
 #include <string>
 
 namespace foliot {

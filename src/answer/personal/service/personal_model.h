@@ -254,7 +254,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     return memory_ == nullptr || (memory_->is_known(user) && !memory_->is_over());
   }
   size_t count_users() const REQUIRES(mutex_) { return memory_ == nullptr ? users_.users() : memory_->users(); }
-  // What a WeightTable refers to, and reads while its caller holds the mutex.
+  // A WeightTable refers to these, and reads them while its caller holds the mutex.
   const ObservationTable& users_table() const { return users_; }
   // A step of a change; what it puts into `at_once` is called when the mutex is free.
   using Step = std::function<Status(Done& at_once)>;
