@@ -222,6 +222,10 @@ function(foliot_compile_options target)
     target_compile_options(${target} PRIVATE
       -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
   endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # What foundation/base/thread_annotations.h says of locks; -Werror stands above.
+    target_compile_options(${target} PRIVATE -Wthread-safety)
+  endif()
   if(FOLIOT_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${FOLIOT_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${FOLIOT_SANITIZE})

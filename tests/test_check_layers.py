@@ -67,6 +67,9 @@ def test_what_the_table_allows_passes(src):
         ("engine/worker/a.h", guarded("engine/worker/a.h", "std::jthread thread_;\n"), "uses std::jthread"),
         ("control/policies/edf/edf.cc", "\nstd::this_thread::sleep_for(x);\n", "src/control/policies/edf/edf.cc:2: uses sleep_for"),
         ("foundation/core/a.cc", "std::random_device random;\n", "uses random_device"),
+        ("engine/worker/a.cc", "std::mutex mutex_;\n", "uses std::mutex: take that of foundation/base/mutex.h"),
+        ("edge/http/a.cc", "\nconst std::unique_lock lock(mutex_);\n", "src/edge/http/a.cc:2: uses std::unique_lock"),
+        ("node/server/a.cc", "std::condition_variable_any changed_;\n", "uses std::condition_variable_any"),
         ("foundation/core/a.h", "#pragma once\n", "the include guard must be FOLIOT_FOUNDATION_CORE_A_H_"),
         ("foundation/core/a.h", guarded("foundation/core/b.h"), "the include guard must be FOLIOT_FOUNDATION_CORE_A_H_"),
     ],
@@ -79,6 +82,12 @@ def test_a_breach_is_found(src, path, text, complaint):
     assert complaint in breaches[0]
 
 
+def test_bare_locks_are_for_tests_and_the_header_of_the_checked_ones(src):
+    write(src, "foundation/base/mutex.h", guarded("foundation/base/mutex.h", "std::mutex mutex_;\n"))
+    write(src, "node/server/a_test.cc", "std::mutex mutex;\nstd::lock_guard lock(mutex);\n")
+    assert check_layers.check(src, ROOMS) == []
+
+
 def test_a_folder_within_a_room_belongs_to_it(src):
     write(src, "engine/worker/parts/a.cc", '#include "engine/worker/worker.h"\n')
     assert check_layers.check(src, ROOMS) == []
@@ -87,7 +96,7 @@ def test_a_folder_within_a_room_belongs_to_it(src):
 
 
 def test_a_comment_is_no_breach(src):
-    write(src, "control/controller/a.cc", "// unlike std::thread, steady_clock and sleep_for\n")
+    write(src, "control/controller/a.cc", "// unlike std::thread, steady_clock, std::mutex and sleep_for\n")
     assert check_layers.check(src, ROOMS) == []
 
 

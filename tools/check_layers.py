@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the layers of src/: who includes whom, whose libraries, whose clocks.
+"""Checks the layers of src/: who includes whom, whose libraries, whose clocks and locks.
 
 The rule is src/rooms.json (docs/ARCHITECTURE.md gives the reasons). Prints one line
 per breach and exits with 1 if there is any.
@@ -18,6 +18,13 @@ FORBIDDEN = re.compile(
     r"\b(steady|system|high_resolution)_clock\b|\bclock_gettime\b|\bgettimeofday\b|\bsleep_(for|until)\b"
     r"|\bu?sleep\(|\bnanosleep\b|\bstd::j?thread\b|\bstd::async\b|\brandom_device\b|\bmt19937\b|\bs?rand\("
 )
+
+# What foundation/base/mutex.h has with annotations, which clang checks.
+BARE_LOCK = re.compile(
+    r"\bstd::((recursive_|timed_|recursive_timed_|shared_|shared_timed_)?mutex|condition_variable(_any)?"
+    r"|(lock_guard|unique_lock|scoped_lock|shared_lock))\b"
+)
+LOCKS = pathlib.PurePosixPath("foundation/base/mutex.h")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -73,6 +80,11 @@ def check_file(src, path, rooms):
             if match := FORBIDDEN.search(line):
                 yield (f"src/{path}:{number}: uses {match[0]}: {room} takes time, threads and randomness "
                        "from its caller")
+
+    if path != LOCKS and not path.stem.endswith("_test"):
+        for number, line in enumerate(without_comments(text).splitlines(), 1):
+            if match := BARE_LOCK.search(line):
+                yield f"src/{path}:{number}: uses {match[0]}: take that of {LOCKS}, which clang checks"
 
     if path.suffix == ".h":
         guard = "FOLIOT_" + re.sub(r"[^A-Za-z0-9]", "_", path.as_posix()).upper() + "_"

@@ -45,7 +45,7 @@ class FOLIOT_THREAD_ANNOTATION(capability("mutex")) Mutex {
   void lock() ACQUIRES() { mutex_.lock(); }
   void unlock() RELEASES() { mutex_.unlock(); }
   bool try_lock() FOLIOT_THREAD_ANNOTATION(try_acquire_capability(true)) { return mutex_.try_lock(); }
-  // Tells the analysis that the caller holds this, where it knows it by another name; without effect.
+  // Shows the analysis that the caller holds this, where it knows it by another name; without effect.
   void assert_held() const FOLIOT_THREAD_ANNOTATION(assert_capability(this)) {}
 
  private:
