@@ -126,7 +126,7 @@ Result<Loaded> load_log(const PlanFlags& flags, const PipelineSpec& spec, Latenc
   for (const std::string& gap : log.gaps()) fmt::print(stderr, "warning: {}\n", gap);
   add_missing_profiles(inputs.profiles, logged.profiles);
   for (const StageSpec& stage : spec.stages) {
-    if (logged.profiles.contains(stage.name)) continue;
+    if (!logged.profiles.at(stage.name).kinds.empty()) continue;
     return Status::invalid_argument(
         fmt::format("{}: has less than {} batches of any size of stage '{}' ({}:{}): log more, or give its durations "
                     "with --profiles",

@@ -42,7 +42,7 @@ void begin_with_one(KindProfile& profile) {
 }
 
 StageProfile make_profile(const std::string& stage, double scale_factor, Batches& batches) {
-  StageProfile profile{.stage = stage, .scale_factor = scale_factor, .kinds = {}};
+  StageProfile profile{.stage = stage, .scale_factor = scale_factor, .kinds = {}, .has_visits = true};
   for (auto& [key, durations] : batches) {
     const auto& [kind, size] = key;
     if (durations.size() < kLoggedBatchesMin || size > kPlannedBatchMax) continue;
@@ -94,7 +94,7 @@ class LogReader {
       std::vector<double> shares = visits_shares(i);
       StageProfile profile = make_profile(spec_.stages[i].name, mean_of_shares(shares), batches_[i]);
       if (spec_.stages[i].for_each) profile.visits_shares = std::move(shares);
-      if (!profile.kinds.empty()) logged.profiles.emplace(profile.stage, std::move(profile));
+      logged.profiles.emplace(profile.stage, std::move(profile));
     }
     return logged;
   }

@@ -28,8 +28,8 @@ struct LoggedPipeline {
   // By stages and arrivals: visits of a stage with for_each; none counts as visited for each of no elements.
   // Empty: of other stages.
   std::vector<std::vector<uint8_t>> elements;
-  // Of the stages of which kLoggedBatchesMin batches of one size were seen. Visits are those of the
-  // runs that were answered.
+  // Of all stages; without kinds where no size had kLoggedBatchesMin batches. Visits are those of the runs that were
+  // answered.
   StageProfiles profiles;
 
   // The visits of the runs that were answered.

@@ -93,12 +93,17 @@ TEST_F(LoggedPipelineTest, FindsArrivalsAndWhatEachRunVisited) {
   for (const uint64_t id : {1, 2, 3}) visit(id, 0, "decoder");
   visit(2, 1, "resnet");
   visit(4, 1, "another's");
-  const auto logged = read();
+  auto logged = read();
   ASSERT_TRUE(logged.ok()) << logged.status().message();
   EXPECT_THAT(logged->arrivals, ElementsAre(Duration(), Duration::milliseconds(10), Duration::milliseconds(25)));
   EXPECT_THAT(logged->visits, ElementsAre(VisitSet{1}, VisitSet{3}, std::nullopt));
   EXPECT_THAT(logged->known_visits(), ElementsAre(1, 3));
-  EXPECT_TRUE(logged->profiles.empty());
+  StageProfile& fine = logged->profiles.at("fine");
+  EXPECT_TRUE(fine.kinds.empty());
+  add_missing_profiles({{"fine", {"fine", 1, {{"cpu", {1}, {{1, {Duration::milliseconds(9)}}}}}}}}, logged->profiles);
+  EXPECT_EQ(fine.kinds.size(), 1u);
+  EXPECT_EQ(fine.scale_factor, 0.5) << "of the log, though its batches were too few for durations";
+  EXPECT_TRUE(fine.has_visits);
 }
 
 TEST_F(LoggedPipelineTest, MeasuresBatchesBySizeAndKind) {
