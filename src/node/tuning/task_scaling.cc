@@ -1,6 +1,7 @@
 #include "node/tuning/task_scaling.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -128,15 +129,27 @@ void TaskScaling::step() {
     return true;
   });
   TaskScaler::Step step = scaler_.step(seen_, now);
+  report(step);
+  if (step.targets.models == targets_) return;
+  targets_ = step.targets.models;
+  set_targets_(std::move(step.targets));
+}
+
+void TaskScaling::report(const TaskScaler::Step& step) {
   std::set<std::string> troubled;
   for (const auto& [name, status] : step.troubles) {
     troubled.insert(name);
     if (!troubled_.contains(name)) on_note_(fmt::format("task '{}': {}", name, status.message()));
   }
   troubled_ = std::move(troubled);
-  if (step.targets.models == targets_) return;
-  targets_ = step.targets.models;
-  set_targets_(std::move(step.targets));
+  for (const auto& [name, kinds] : step.unpriced) {
+    if (unpriced_.contains(name) && unpriced_.at(name) == kinds) continue;
+    on_note_(fmt::format(
+        "task '{}' runs on several kinds of devices, of which '{}' {} no price and {} as 1 dollar per hour: its "
+        "cheapest variant may be the fastest one only; give the price of each kind with --prices",
+        name, fmt::join(kinds, "', '"), kinds.size() == 1 ? "has" : "have", kinds.size() == 1 ? "counts" : "count"));
+  }
+  unpriced_ = step.unpriced;
 }
 
 }  // namespace foliot

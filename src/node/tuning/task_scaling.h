@@ -57,6 +57,7 @@ class TaskScaling : public ClusterViewSink, public Observer {
  private:
   void run();
   void step();
+  void report(const TaskScaler::Step& step);
   // What `from` has of the tasks' models, and of kinds; a view has all models. REQUIRES: mutex_ is held.
   void copy_of_tasks(const ClusterView& from, ClusterView& to) const REQUIRES(mutex_);
 
@@ -75,6 +76,7 @@ class TaskScaling : public ClusterViewSink, public Observer {
   std::set<ServedTaskId> known_;
   std::map<ModelId, ModelTarget> targets_;
   std::set<std::string> troubled_;
+  std::map<std::string, std::vector<std::string>> unpriced_;
   Thread thread_;
 };
 

@@ -39,7 +39,8 @@ struct WorkerPoolFile {
   KubernetesWorkerPoolOptions kubernetes;
 };
 
-// `prices`: dollars per hour of each kind. Errors: kInvalidArgument naming file, line and key; kNotFound.
+// `prices`: dollars per hour of each kind. Errors: kInvalidArgument naming file, line and key, also of a kind without a
+// price where several kinds or a budget are compared; kNotFound.
 Result<WorkerPoolFile> read_worker_pool_file(const std::filesystem::path& file, const TaskOptions& prices);
 
 // What makes each command a worker of the controller that listens there: `--controller` and

@@ -14,7 +14,7 @@ class WorkerPoolFileTest : public testing::Test {
  protected:
   WorkerPoolFile read(const std::string& text) {
     std::ofstream(file_) << text;
-    auto pools = read_worker_pool_file(file_, {.hourly_dollars = {{"cpu", 3.6}}});
+    auto pools = read_worker_pool_file(file_, {.hourly_dollars = {{"cpu", 3.6}, {"fast", 7.2}, {"slow", 0}}});
     EXPECT_TRUE(pools.ok()) << pools.status().message();
     return std::move(pools).value();
   }
@@ -50,6 +50,17 @@ stateful_set = "others"
   EXPECT_EQ(pools.kubernetes.stateful_sets.at("fast").name_space, "ml");
   EXPECT_EQ(pools.kubernetes.stateful_sets.at("fast").name, "workers");
   EXPECT_EQ(pools.kubernetes.stateful_sets.at("slow").name_space, "default");
+}
+
+TEST_F(WorkerPoolFileTest, KindsAreNotComparedWithoutPrices) {
+  const std::string one = "[[kind]]\nname = 'new'\nstateful_set = 'b'\n";
+  EXPECT_EQ(read(one).autoscaler.kinds.size(), 1u) << "alone it is compared with nothing";
+  for (const std::string& text : {"hourly_budget = 3\n" + one, one + "[[kind]]\nname = 'cpu'\nstateful_set = 'c'\n"}) {
+    std::ofstream(file_) << text;
+    const Status refused = read_worker_pool_file(file_, {.hourly_dollars = {{"cpu", 3.6}}}).status();
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(refused.message(), testing::HasSubstr("'name' is 'new', which has no price"));
+  }
 }
 
 TEST_F(WorkerPoolFileTest, AServerWithoutTlsNeedsNoToken) {

@@ -428,7 +428,7 @@ class FleetSimulation : public WorkerPool {
     const ScalingProblem problem = problem_of(t);
     std::swap(own_[t].arrivals[0], own_[t].arrivals[1]);
     const ScalingStep step = own_[t].autoscaler->step(problem, loop_.now());
-    if (step.status.code() == StatusCode::kResourceExhausted) lacking_.insert(lacking_kind(problem));
+    if (step.status.code() == StatusCode::kResourceExhausted) lacking_.emplace(lacking_kind(problem), 1);
     for (uint32_t v = 0; v < step.deltas.size(); ++v) {
       for (int64_t i = 0; i < step.deltas[v]; ++i) place(t, v);
       for (int64_t i = 0; i > step.deltas[v]; --i) unload(t, v);
@@ -569,7 +569,7 @@ class FleetSimulation : public WorkerPool {
   std::vector<uint32_t> wanted_;  // workers, by kind
   std::vector<Task> own_;
   std::vector<std::unique_ptr<Instance>> instances_;
-  std::set<std::string> lacking_;
+  std::map<std::string, uint32_t> lacking_;
   TimePoint begin_, end_;
   double busy_seconds_ = 0;
   double executor_seconds_ = 0;

@@ -1,6 +1,7 @@
 #include "control/fleet/scalers/task_scaler.h"
 
 #include <algorithm>
+#include <set>
 
 #include "control/variants/variant.h"
 #include "foundation/base/check.h"
@@ -72,6 +73,18 @@ ScalingProblem TaskScaler::problem_of(Scaled& scaled, const ClusterView& view) c
   return problem;
 }
 
+// A task on one kind compares no prices.
+std::vector<std::string> TaskScaler::unpriced_kinds(const Scaled& scaled, const ClusterView& view) const {
+  std::set<std::string> kinds;
+  for (const Choice& choice : scaled.choices) {
+    const KindView& kind = view.kinds[choice.kind.value()];
+    if (kind.devices_up > 0) kinds.insert(kind.name);
+  }
+  if (kinds.size() < 2) return {};
+  std::erase_if(kinds, [&](const std::string& kind) { return prices_.hourly_dollars.contains(kind); });
+  return {kinds.begin(), kinds.end()};
+}
+
 // What others have taken is not there. What devices that left had is lost.
 void TaskScaler::limit_to(ScalingProblem& problem, const std::vector<int64_t>& free) {
   for (size_t r = 0; r < problem.resources.size(); ++r) {
@@ -105,6 +118,9 @@ TaskScaler::Step TaskScaler::step(const ClusterView& view, TimePoint now) {
   for (auto& [id, scaled] : tasks_) {
     ScalingProblem problem = problem_of(scaled, view);
     if (problem.variants.empty()) continue;
+    if (std::vector<std::string> kinds = unpriced_kinds(scaled, view); !kinds.empty()) {
+      step.unpriced[scaled.info->name] = std::move(kinds);
+    }
     limit_to(problem, free);
     const ScalingStep scaling = scaled.autoscaler->step(problem, now);
     if (!scaling.status.ok()) step.troubles[scaled.info->name] = scaling.status;

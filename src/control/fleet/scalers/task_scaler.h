@@ -49,6 +49,8 @@ class TaskScaler {
     Targets targets;
     // Of tasks whose load the devices cannot take, or for which no solver answered.
     std::map<std::string, Status> troubles;
+    // Of tasks on several kinds of devices: those without a price, which count as the default's, by name.
+    std::map<std::string, std::vector<std::string>> unpriced;
   };
   // REQUIRES: `now` never goes back.
   Step step(const ClusterView& view, TimePoint now);
@@ -68,6 +70,7 @@ class TaskScaler {
   };
   // What the task is made of now; begins anew if that is not what it was.
   ScalingProblem problem_of(Scaled& scaled, const ClusterView& view) const;
+  std::vector<std::string> unpriced_kinds(const Scaled& scaled, const ClusterView& view) const;
   static void limit_to(ScalingProblem& problem, const std::vector<int64_t>& free);
   static void add_targets(const Scaled& scaled, Targets& targets);
 

@@ -44,7 +44,7 @@ class TaskScalerTest : public testing::Test {
   std::vector<std::shared_ptr<const ModelInfo>> models_;
   ClusterView view_;
   GreedyMixedSolver solver_;
-  TaskScaler scaler_{solver_, TaskOptions()};
+  TaskScaler scaler_{solver_, {.hourly_dollars = {{"cpu", 1}}}};
   TimePoint now_;
 };
 
@@ -71,6 +71,16 @@ TEST_F(TaskScalerTest, WhatDoesNotFitIsReported) {
   ASSERT_TRUE(short_of.troubles.contains("photos"));
   EXPECT_EQ(short_of.troubles.at("photos").code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(copies(short_of, 0), 2u);
+}
+
+TEST_F(TaskScalerTest, KindsThatAreComparedWithoutAPriceAreNamed) {
+  EXPECT_TRUE(step(10).unpriced.empty());
+  view_.kinds.push_back({.name = "fast", .devices_up = 0});
+  view_.models[1].kinds.push_back(
+      {.kind = KindId(1), .batch_sizes = {1}, .execs = {Duration::milliseconds(5)}, .load = Duration::seconds(2)});
+  EXPECT_TRUE(step(10).unpriced.empty()) << "no device of it is there";
+  view_.kinds[1].devices_up = 1;
+  EXPECT_EQ(step(10).unpriced.at("photos"), std::vector<std::string>{"fast"});
 }
 
 TEST_F(TaskScalerTest, AccuracyThatIsAskedForByDefaultCounts) {

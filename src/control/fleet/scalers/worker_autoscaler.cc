@@ -27,7 +27,7 @@ DeviceDemand demand_of(const std::map<std::string, uint32_t>& wanted, const std:
       devices += worker.devices;
       largest = std::max(largest, worker.devices);
     }
-    if (devices < count) demand.lacking.insert(kind);
+    if (devices < count) demand.lacking[kind] = (count - devices - 1) / std::max(largest, 1u) + 1;
     if (devices < count + largest) demand.kept.insert(kind);
   }
   return demand;
@@ -43,10 +43,11 @@ Status WorkerAutoscaler::step(const std::vector<WorkerView>& workers, const Devi
   const auto note = [&](const Status& status) {
     if (first.ok()) first = status;
   };
-  const std::set<std::string> growing = kinds_to_grow(workers, demand.lacking);
+  const std::map<std::string, uint32_t> growing = kinds_to_grow(workers, demand.lacking);
   for (const auto& [kind, limits] : options_.kinds) {
-    if (growing.contains(kind) || count_of(workers, kind) < limits.least) {
-      note(grow(kind, workers, now));
+    if (const auto more = growing.find(kind); more != growing.end() || count_of(workers, kind) < limits.least) {
+      if (demand.lacking.contains(kind)) keep(kind, workers);
+      note(grow(kind, more == growing.end() ? 1 : more->second, workers, now));
     } else if (demand.kept.contains(kind)) {
       keep(kind, workers);
     } else {
@@ -57,9 +58,9 @@ Status WorkerAutoscaler::step(const std::vector<WorkerView>& workers, const Devi
   return first;
 }
 
-std::set<std::string> WorkerAutoscaler::kinds_to_grow(const std::vector<WorkerView>& workers,
-                                                      const std::set<std::string>& lacking) const {
-  std::set<std::string> growing = lacking;
+std::map<std::string, uint32_t> WorkerAutoscaler::kinds_to_grow(const std::vector<WorkerView>& workers,
+                                                                const std::map<std::string, uint32_t>& lacking) const {
+  std::map<std::string, uint32_t> growing = lacking;
   std::map<std::string, uint32_t> overloaded;
   uint32_t overloaded_workers = 0;
   for (const auto& [kind, limits] : options_.kinds) {
@@ -73,36 +74,43 @@ std::set<std::string> WorkerAutoscaler::kinds_to_grow(const std::vector<WorkerVi
       ++overloaded[kind];
       ++overloaded_workers;
     }
-    if (any && (busy || interfered)) growing.insert(kind);
+    if (any && (busy || interfered)) growing.emplace(kind, 1);
   }
   if (overloaded_workers > options_.overloaded_share * static_cast<double>(workers.size())) {
-    growing.insert(std::ranges::max_element(overloaded, {}, [](const auto& entry) { return entry.second; })->first);
+    growing.emplace(std::ranges::max_element(overloaded, {}, [](const auto& entry) { return entry.second; })->first, 1);
   }
   return growing;
 }
 
-Status WorkerAutoscaler::grow(const std::string& kind, const std::vector<WorkerView>& workers, TimePoint now) {
+Status WorkerAutoscaler::grow(const std::string& kind, uint32_t more, const std::vector<WorkerView>& workers,
+                              TimePoint now) {
   idle_since_.erase(kind);
   // One that drains is taken back before another is started.
   for (const WorkerView& worker : workers) {
     if (worker.kind == kind && draining_.erase(worker.name) > 0) return Status();
   }
-  if (starting_.contains(kind)) return Status();
   const WorkerKind& limits = options_.kinds.at(kind);
   const uint32_t count = count_of(workers, kind);
+  const auto starting = starting_.find(kind);
+  const uint32_t expected = starting == starting_.end() ? count : starting->second.workers;
+  uint32_t workers_then = std::max(expected, std::min(count + more, limits.most));
+  if (starting != starting_.end() && workers_then == expected) return Status();
   if (count >= limits.most) {
     return Status::resource_exhausted(
         fmt::format("kind '{}' needs another worker, and has its maximum of {}; raise it", kind, limits.most));
   }
   const MicroDollarsPerSecond price = price_of(workers) + limits.price;
-  if (price > options_.budget) {
+  while (workers_then > expected && price_of(workers) + (workers_then - expected) * limits.price > options_.budget) {
+    --workers_then;
+  }
+  if (workers_then == expected) {
     return Status::resource_exhausted(fmt::format(
         "kind '{}' needs another worker; the workers would cost {} micro-dollars per second, and the budget is "
         "{}; raise it",
         kind, price, options_.budget));
   }
-  FOLIOT_RETURN_IF_ERROR(grow_to(kind, count + 1).with_context(fmt::format("workers of kind '{}'", kind)));
-  starting_[kind] = {now, count + 1};
+  FOLIOT_RETURN_IF_ERROR(grow_to(kind, workers_then).with_context(fmt::format("workers of kind '{}'", kind)));
+  starting_[kind] = {now, workers_then};
   return Status();
 }
 
@@ -116,7 +124,9 @@ Status WorkerAutoscaler::grow_to(const std::string& kind, uint32_t workers) {
 MicroDollarsPerSecond WorkerAutoscaler::price_of(const std::vector<WorkerView>& workers) const {
   MicroDollarsPerSecond price = 0;
   for (const auto& [kind, limits] : options_.kinds) {
-    price += limits.price * (count_of(workers, kind) + (starting_.contains(kind) ? 1 : 0));
+    const auto starting = starting_.find(kind);
+    const uint32_t count = count_of(workers, kind);
+    price += limits.price * (starting == starting_.end() ? count : std::max(count, starting->second.workers));
   }
   return price;
 }

@@ -5,13 +5,13 @@
 //   2. So does a kind on all workers of which variants are Interfered.
 //   3. Where more than 80 % of all workers have Overloaded variants, one starts, of the kind
 //      that most of those are of.
-// And our own: a kind that an autoscaler of models lacks devices of gets one more; one worker of
+// And our own: a kind that an autoscaler of models lacks devices of gets as many as it lacks; one worker of
 // a kind leaves when the others, at 80 % of that threshold, could do its work for as long as a
 // worker takes to start, and no autoscaler of models would lack devices then. It is drained first: it leaves once
 // it may.
 //
-// While a worker of a kind starts, no other of that kind does. One that has not come after
-// three times `start_up` no longer counts.
+// While workers of a kind start, no other of that kind does, but for those that are lacked besides. One that has not
+// come after three times `start_up` no longer counts.
 //
 // Threading: one owner, not the controller's thread. Time is an argument.
 #ifndef FOLIOT_CONTROL_FLEET_SCALERS_WORKER_AUTOSCALER_H_
@@ -60,10 +60,10 @@ struct WorkerView {
   uint32_t devices = 1;
 };
 
-// Kinds of which autoscalers of models want more devices than there are, and kinds that would lack some if a worker
-// left.
+// Of kinds of which autoscalers of models want more devices than there are, how many workers more these need; and
+// kinds that would lack some if a worker left.
 struct DeviceDemand {
-  std::set<std::string> lacking{};
+  std::map<std::string, uint32_t> lacking{};
   std::set<std::string> kept{};
 };
 // `wanted`: devices by kind.
@@ -84,11 +84,12 @@ class WorkerAutoscaler {
  private:
   struct Start {
     TimePoint at;
-    uint32_t workers;  // of the kind, once it is there
+    uint32_t workers;  // of the kind, once all are there
   };
-  std::set<std::string> kinds_to_grow(const std::vector<WorkerView>& workers,
-                                      const std::set<std::string>& lacking) const;
-  Status grow(const std::string& kind, const std::vector<WorkerView>& workers, TimePoint now);
+  // By how many workers.
+  std::map<std::string, uint32_t> kinds_to_grow(const std::vector<WorkerView>& workers,
+                                                const std::map<std::string, uint32_t>& lacking) const;
+  Status grow(const std::string& kind, uint32_t more, const std::vector<WorkerView>& workers, TimePoint now);
   void keep(const std::string& kind, const std::vector<WorkerView>& workers);
   Status shrink(const std::string& kind, const std::vector<WorkerView>& workers, TimePoint now);
   Status grow_to(const std::string& kind, uint32_t workers);

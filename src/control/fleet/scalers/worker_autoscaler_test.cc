@@ -11,6 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 class WorkerAutoscalerTest : public testing::Test {
  protected:
@@ -101,9 +102,23 @@ TEST_F(WorkerAutoscalerTest, WhereMostWorkersAreOverloadedOneStartsOfTheirKind) 
 }
 
 TEST_F(WorkerAutoscalerTest, WhatTheModelAutoscalerLacksAndTheLeastAreStarted) {
-  step({.lacking = {"gpu"}});
+  step({.lacking = {{"gpu", 1}}});
   EXPECT_EQ(pool_.sizes["gpu"], 1u);
   EXPECT_EQ(pool_.sizes["cpu"], 1u);
+}
+
+TEST_F(WorkerAutoscalerTest, AllThatAreLackedStartAtOnce) {
+  make({.kinds = {{"cpu", {27, 1, 9}}}, .budget = 200});
+  add("cpu", 0.3);
+  EXPECT_EQ(step({.lacking = {{"cpu", 3}}}), "");
+  EXPECT_EQ(pool_.sizes["cpu"], 4u);
+  EXPECT_EQ(step({.lacking = {{"cpu", 3}}}), "");
+  EXPECT_EQ(pool_.sizes["cpu"], 4u) << "they start";
+  EXPECT_EQ(step({.lacking = {{"cpu", 5}}}), "");
+  EXPECT_EQ(pool_.sizes["cpu"], 6u) << "two more are lacked meanwhile";
+  EXPECT_EQ(step({.lacking = {{"cpu", 8}}}), "");
+  EXPECT_EQ(pool_.sizes["cpu"], 7u) << "the budget has no more";
+  EXPECT_THAT(step({.lacking = {{"cpu", 8}}}), HasSubstr("the budget is 200; raise it"));
 }
 
 TEST_F(WorkerAutoscalerTest, OneThatIsNotNeededIsDrainedAndLeavesWhenItMay) {
@@ -141,11 +156,12 @@ TEST_F(WorkerAutoscalerTest, DemandIsComparedWithTheDevicesOfAllWorkers) {
   add("cpu", 0.1);
   workers_[0].devices = 3;
   const auto demand = [&](uint32_t devices) { return demand_of({{"cpu", devices}}, workers_); };
-  EXPECT_THAT(demand(5).lacking, ElementsAre("cpu"));
+  EXPECT_THAT(demand(5).lacking, ElementsAre(Pair("cpu", 1)));
+  EXPECT_THAT(demand(8).lacking, ElementsAre(Pair("cpu", 2))) << "of three devices each";
   EXPECT_THAT(demand(4).lacking, IsEmpty());
   EXPECT_THAT(demand(2).kept, ElementsAre("cpu")) << "without the larger one there is a single device";
   EXPECT_THAT(demand(1).kept, IsEmpty());
-  EXPECT_THAT(demand_of({{"tpu", 1}}, workers_).lacking, ElementsAre("tpu"));
+  EXPECT_THAT(demand_of({{"tpu", 1}}, workers_).lacking, ElementsAre(Pair("tpu", 1)));
 }
 
 TEST_F(WorkerAutoscalerTest, ADrainedOneIsTakenBackBeforeAnotherStarts) {
