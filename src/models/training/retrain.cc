@@ -20,6 +20,7 @@
 
 #include "answer/personal/items/personal_version.h"
 #include "answer/personal/service/personal_file.h"
+#include "answer/personal/service/version_note.h"
 #include "answer/personal/storage/training_data.h"
 #include "engine/container/container_launch.h"
 #include "engine/container/temporary_folder.h"
@@ -256,14 +257,15 @@ Result<std::string> retrain(const fs::path& folder, const fs::path& state, const
   }
   FOLIOT_ASSIGN_OR_RETURN(const uint64_t highest, highest_version(folder));
   FOLIOT_ASSIGN_OR_RETURN(const Descriptor lock, lock_folder(folder));
-  FOLIOT_ASSIGN_OR_RETURN(const PersonalVersion before, PersonalVersion::open(folder / fmt::to_string(highest)));
+  FOLIOT_ASSIGN_OR_RETURN(const fs::path served, served_version(folder, state));
+  FOLIOT_ASSIGN_OR_RETURN(const PersonalVersion before, PersonalVersion::open(served));
   FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<Storage> storage, DiskStorage::open_to_read(state));
   FOLIOT_ASSIGN_OR_RETURN(const TrainingData data, TrainingData::read(*storage));
   if (data.ids.empty()) {
     return Status::not_found(fmt::format("{}: the log has no observation to learn from", state.string()));
   }
-  on_line(fmt::format("{} observations of {} users, up to record {} of the log", data.ids.size(), data.users.size(),
-                      data.log_number));
+  on_line(fmt::format("{} observations of {} users, up to record {} of the log; from version {}", data.ids.size(),
+                      data.users.size(), data.log_number, before.name));
   const ValueRange range = spec.options.table.learns_range ? data.range : ValueRange::all();
   size_t outside = 0;
   for (const float value : data.values) outside += range.contains(value) ? 0 : 1;

@@ -5,7 +5,7 @@
 // which FOLIOT_TRAINING_OUTPUT names. Both hold arrays without headers, little-endian, and one JSON file:
 //
 //   in FOLDER  users.u64 numbers.u64 counts.u64 ids.u64 items.u64 values.f32 probabilities.f32   (TrainingData)
-//              known_items.u64 known_features.f32     of the version before
+//              known_items.u64 known_features.f32     of the version before: the one that is served (version_note.h)
 //              Of observations that a trainer must not see the value is NaN and the probability -1: those that the
 //              server withholds to judge the version, and values outside of what several users have seen
 //              (population.h), unless personal.toml has a range. options.json       with the last record of the log

@@ -144,6 +144,10 @@ TEST_F(RetrainTest, MakesTheNextVersion) {
   std::ifstream training(folder_ / "model" / "4" / "training.json");
   const std::string json(std::istreambuf_iterator<char>(training), {});
   EXPECT_EQ(json, "{\"log_number\": 2, \"lambda\": 1.5, \"withholds\": true, \"metrics\": {\"loss\":0.25}}\n");
+  std::ofstream(folder_ / "state" / "served_version") << "3\n";
+  EXPECT_EQ(*train("assert not is_trained"), "5") << "from version 3, which is served after a rollback";
+  std::filesystem::remove_all(folder_ / "model" / "5");
+  std::filesystem::remove(folder_ / "state" / "served_version");
   options_.features = 5;
   EXPECT_EQ(*train("open(output + '/observations.parquet', 'w').write('x')"), "5") << "from version 4";
   EXPECT_TRUE(std::filesystem::exists(folder_ / "model" / "observations.parquet"));

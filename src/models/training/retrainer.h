@@ -2,9 +2,10 @@
 //
 // A retraining is a process: `foliot retrain`, which trains at idle priority, or the command of personal.toml. It
 // leaves a folder with a higher number than the newest version. That one is taken if it is better on what the server
-// withholds from trainers, by PersonalModels::load(). One that is not taken is renamed to `.refused`, in place of the
-// one before: the next training starts from what is served. Of those that were taken, the served one and the one
-// before it are kept, the older ones removed; versions that came in another way are left as they are.
+// withholds from trainers, by PersonalModels::load(). The next training starts from what is served, which is not the
+// newest version after a rollback. One that is not taken is renamed to `.refused`, in place of the one before. Of those
+// that were taken, the served one and the one before it are kept, the older ones removed; versions that came in another
+// way are left as they are.
 //
 // The file `last_retraining` beside the log says when the last one was, and how much of the log it had seen: a
 // restart does not begin the wait anew.
@@ -122,7 +123,7 @@ class Retrainer final : public MetricsSource {
   Status run_command(const Model& model, const Place& place) const;
   std::vector<std::string> command(const Model& model, const Place& place) const;
   // Errors, as the next: why it could not be done.
-  static Status stage(const Model& model, const Place& place);
+  static Status stage(const Model& model, const Place& place, const std::string& served);
   Status gather(const Model& model, const Place& place) const;
   // Errors: kUnavailable, if the front ends are not those of the last lead(), or this is not the first of them.
   Status still_leads() const;

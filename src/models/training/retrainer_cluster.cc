@@ -1,12 +1,14 @@
 // Retrainer: for all front ends of a cluster.
 #include <fmt/format.h>
 
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "answer/personal/items/personal_version.h"
 #include "answer/personal/service/personal_model.h"
+#include "answer/personal/service/version_note.h"
 #include "models/training/gathered_log.h"
 #include "models/training/made_versions.h"
 #include "models/training/retrainer.h"
@@ -94,8 +96,10 @@ std::optional<Retrainer::Ended> Retrainer::train_for_all(const Model& model, con
   const Place place{.folder = folder / fmt::format("{}{}", kTraining, options_.wall().nanoseconds()),
                     .state = model.state / kGatheredFolder};
   const std::string before = newest_name(folder);
-  Status ran = stage(model, place);
+  Status ran = stage(model, place, served);
   if (ran.ok()) ran = gather(model, place);
+  const fs::path note = place.state / kServedFile;
+  if (ran.ok()) ran = write(VersionNote{.served = served}, note, note.string() + ".new");
   if (ran.ok()) ran = run_command(model, place);
   remove_gathered(model.state);
   const std::string name = newest_name(place.folder);
@@ -126,11 +130,10 @@ Status Retrainer::still_leads() const {
   return Status::unavailable("front ends have come, gone or moved users meanwhile");
 }
 
-// The newest version is there by a link. The command of a leader that was killed may still run: it has no place then to
-// leave a version in.
-Status Retrainer::stage(const Model& model, const Place& place) {
+// The newest version and the served one are there by links. The command of a leader that was killed may still run: it
+// has no place then to leave a version in.
+Status Retrainer::stage(const Model& model, const Place& place, const std::string& served) {
   const fs::path& folder = model.spec->folder;
-  const std::string before = newest_name(folder);
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     std::error_code ignored;
@@ -138,7 +141,9 @@ Status Retrainer::stage(const Model& model, const Place& place) {
   }
   fs::create_directory(place.folder, error);
   if (!error) fs::copy_file(folder / "personal.toml", place.folder / "personal.toml", error);
-  if (!error) fs::create_directory_symlink(fs::path("..") / before, place.folder / before, error);
+  for (const std::string& version : std::set<std::string>{newest_name(folder), served}) {
+    if (!error) fs::create_directory_symlink(fs::path("..") / version, place.folder / version, error);
+  }
   if (!error) return Status();
   return Status::internal(
       fmt::format("{}: cannot be written: {}; the front end that retrains must be able to write there",

@@ -244,6 +244,21 @@ TEST_F(RetrainerTest, TrainsOnTheUsersOfAllFrontEndsThatItLeads) {
   EXPECT_EQ(retrained(), 0u);
 }
 
+TEST_F(RetrainerTest, AfterARollbackTrainsForAllFromWhatIsServed) {
+  FakePeers peers;
+  write_items("repository/movies/2", rows(7));
+  const std::string seen = (folder_.path / "seen").string();
+  open(fmt::format("command = [\"sh\", \"-c\", \"ls {{folder}} >{0}; cat {{state}}/served_version >>{0}; cp -r {1} "
+                   "{{folder}}/3\"]\nafter_observations = 1200\n",
+                   seen, (folder_.path / "better").string()),
+       40, &peers);
+  ASSERT_TRUE(models_->load("movies", {.version = "1", .compare = false}).ok());
+  EXPECT_EQ(retrained(), 1u);
+  EXPECT_EQ(version(), "3") << log_.back();
+  std::ifstream in(seen);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "1\n2\npersonal.toml\n1\n\n");
+}
+
 TEST_F(RetrainerTest, AnotherFrontEndThatIsGoneIsNoReasonToTrainOnLess) {
   FakePeers peers;
   open_with(peers);

@@ -14,8 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kServedFile = "served_version";  // beside the log, as what an operator took:
-constexpr const char* kChosenFile = "chosen_version";
+constexpr const char* kChosenFile = "chosen_version";  // beside the log
 // Where front ends share users, in the model's folder, which all have.
 constexpr const char* kSharedChosenFile = ".chosen_version";
 

@@ -42,6 +42,13 @@ std::optional<TakenVersion> read_taken(const std::filesystem::path& file) {
   return choice;
 }
 
+Result<std::filesystem::path> served_version(const std::filesystem::path& folder, const std::filesystem::path& state) {
+  const std::optional<VersionNote> note = read_note(state / kServedFile);
+  std::error_code ignored;
+  if (note && std::filesystem::is_directory(folder / note->served, ignored)) return folder / note->served;
+  return newest_version(folder);
+}
+
 Status write(const VersionNote& note, const std::filesystem::path& file, const std::filesystem::path& partial) {
   return replace_file(file, partial, fmt::format("{}\n{}\n", note.served, note.before));
 }

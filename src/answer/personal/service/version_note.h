@@ -26,9 +26,15 @@ struct TakenVersion {
   std::string before{};  // that a rollback takes; empty: none
 };
 
+// Of a VersionNote, in the folder of the log.
+inline constexpr const char* kServedFile = "served_version";
+
 // nullopt: there is none, or it names no version.
 std::optional<VersionNote> read_note(const std::filesystem::path& file);
 std::optional<TakenVersion> read_taken(const std::filesystem::path& file);
+// The version in `folder` that the server with the log in `state` serves, by its note; without one, the newest. Errors:
+// kNotFound: there is none.
+Result<std::filesystem::path> served_version(const std::filesystem::path& folder, const std::filesystem::path& state);
 // By way of the file `partial` in the same folder. Errors: kInternal naming `file`.
 Status write(const VersionNote& note, const std::filesystem::path& file, const std::filesystem::path& partial);
 Status write(const TakenVersion& choice, const std::filesystem::path& file, const std::filesystem::path& partial);
