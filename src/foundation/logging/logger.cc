@@ -1,6 +1,7 @@
 #include "foundation/logging/logger.h"
 
 #include <fmt/format.h>
+#include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -18,12 +19,14 @@ namespace {
 constexpr const char* kTextPattern = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})";
 
-class FunctionSink : public spdlog::sinks::base_sink<Mutex> {
+// The library has its sinks compiled for its own mutexes only, so this one locks for itself.
+class FunctionSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   explicit FunctionSink(LoggerSink take) : take_(std::move(take)) {}
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
+    const MutexLock lock(mutex_);
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     take_({line.data(), line.size()});
@@ -31,6 +34,7 @@ class FunctionSink : public spdlog::sinks::base_sink<Mutex> {
   void flush_() override {}
 
   const LoggerSink take_;
+  Mutex mutex_;
 };
 
 spdlog::level::level_enum to_spdlog(Severity level) {
