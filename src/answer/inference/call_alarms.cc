@@ -3,13 +3,9 @@
 namespace foliot {
 
 void CallAlarms::add(CallId call, TimePoint due, Mailbox& mailbox) {
-  {
-    const MutexLock lock(mutex_);
-    calls_.emplace(std::pair(due, call), &mailbox);
-    if (due >= runs_at_) return;
-    runs_at_ = TimePoint();
-  }
-  wake_();
+  const MutexLock lock(mutex_);
+  calls_.emplace(std::pair(due, call), &mailbox);
+  if (due < set_ || calls_.size() == 1) set(due);
 }
 
 void CallAlarms::remove(CallId call, TimePoint due) {
@@ -25,7 +21,14 @@ TimePoint CallAlarms::run(TimePoint now) {
     first->second->post([this, call = first->first.second] { expire_(call); });
     calls_.erase(first);
   }
-  return runs_at_ = calls_.empty() ? TimePoint::infinite_future() : calls_.begin()->first.first;
+  set(calls_.empty() ? TimePoint::infinite_future() : calls_.begin()->first.first);
+  return set_;
+}
+
+// Under the lock, so that the timer is set to what was decided last.
+void CallAlarms::set(TimePoint due) {
+  set_ = due;
+  set_timer_(due);
 }
 
 }  // namespace foliot

@@ -25,24 +25,25 @@ class CallAlarms {
   CallAlarms(const CallAlarms&) = delete;
   CallAlarms& operator=(const CallAlarms&) = delete;
 
-  // Before any call: `wake` is called, by any thread, when run() has to be called earlier than it
-  // has said. It must not call back.
-  void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
+  // Before any call: `set_timer` is called, by any thread, with the instant at which run() has to be called, instead of
+  // what it was called with before. It must not call back.
+  void use_timer(std::function<void(TimePoint)> set_timer) { set_timer_ = std::move(set_timer); }
 
   // REQUIRES: the mailbox exists until remove(), or until run() is called no more.
   void add(CallId call, TimePoint due, Mailbox& mailbox);
-  // Ignored if it was due.
+  // Ignored if it was due. The timer is left as it is until another call is added.
   void remove(CallId call, TimePoint due);
-  // Posts what is due to its mailbox. Returns when it has to be called next at the latest; infinite:
-  // after the next wake.
+  // Posts what is due to its mailbox. Returns what it sets the timer to.
   TimePoint run(TimePoint now);
 
  private:
+  void set(TimePoint due) REQUIRES(mutex_);
+
   const std::function<void(CallId)> expire_;
-  std::function<void()> wake_ = [] {};
+  std::function<void(TimePoint)> set_timer_ = [](TimePoint) {};
   Mutex mutex_;
   std::map<std::pair<TimePoint, CallId>, Mailbox*> calls_ GUARDED_BY(mutex_);
-  TimePoint runs_at_ GUARDED_BY(mutex_);  // as run() has said; from a wake on until then, long past
+  TimePoint set_ GUARDED_BY(mutex_) = TimePoint::infinite_future();  // what the timer was set to
 };
 
 }  // namespace foliot

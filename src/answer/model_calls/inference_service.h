@@ -46,11 +46,11 @@ class InferenceService : public Inference, public RequestOrigin {
 
   // Before any call: calls are traced. It outlives the service and its answers.
   void use(Tracer& tracer) { shared_.tracer = &tracer; }
-  // Likewise: `wake` is called, by any thread, when expire() has to be called earlier than
-  // it has said. It must not call back.
-  void set_wake(std::function<void()> wake) { alarms_.set_wake(std::move(wake)); }
-  // Ends calls whose deadlines have passed, through their mailboxes. Returns when to call it next at the
-  // latest; infinite: after the next wake. No mailbox of a call under way may end meanwhile.
+  // Likewise: `set_timer` is called, by any thread, with the instant at which expire() has to be called, instead of
+  // what it was called with before. It must not call back.
+  void use_timer(std::function<void(TimePoint)> set_timer) { alarms_.use_timer(std::move(set_timer)); }
+  // Ends calls whose deadlines have passed, through their mailboxes. Returns what it sets the timer to. No mailbox of a
+  // call under way may end meanwhile.
   TimePoint expire(TimePoint now) { return alarms_.run(now); }
 
   Started start(const Query& query, const Caller& caller) override;

@@ -102,11 +102,11 @@ class SelectedInference : public Inference {
   void share_learning();
   std::vector<std::shared_ptr<ServedApplication>> served_applications() const;
 
-  // Before any call: `wake` is called, by any thread, when expire() has to be called earlier than
-  // it has said. It must not call back.
-  void set_wake(std::function<void()> wake) { timer_.set_wake(std::move(wake)); }
-  // Ends calls whose time has come, through their mailboxes. Returns when to call it next at the
-  // latest; infinite: after the next wake. No mailbox of a call under way may end meanwhile.
+  // Before any call: `set_timer` is called, by any thread, with the instant at which expire() has to be called, instead
+  // of what it was called with before. It must not call back.
+  void use_timer(std::function<void(TimePoint)> set_timer) { timer_.use_timer(std::move(set_timer)); }
+  // Ends calls whose time has come, through their mailboxes. Returns what it sets the timer to. No mailbox of a call
+  // under way may end meanwhile.
   TimePoint expire(TimePoint now) { return timer_.run(now); }
 
   Started start(const Query& query, const Caller& caller) override;

@@ -484,25 +484,23 @@ TEST_F(StragglerTest, ACancelledCallEndsAsSuchWhenItsTimeIsUp) {
   EXPECT_EQ(harness_->selected().inputs_bytes(), 0u);
 }
 
-TEST_F(StragglerTest, TheTimerIsWokenForWhatIsDueEarlier) {
+TEST_F(StragglerTest, TheTimerIsSetForWhatIsDueEarlier) {
   use("policy = 'majority'");
-  int wakes = 0;
-  harness_->inference().set_wake([&] { ++wakes; });
-  EXPECT_TRUE(harness_->inference().expire(harness_->now()).is_infinite());
+  std::vector<TimePoint> set;
+  harness_->inference().use_timer([&](TimePoint due) { set.push_back(due); });
   harness_->hold();
   start();
-  EXPECT_EQ(wakes, 1);
+  const TimePoint first = harness_->now() + kDue;
+  EXPECT_EQ(set, std::vector{first});
   start();
-  EXPECT_EQ(wakes, 1) << "it has been woken and has not looked yet";
-  EXPECT_EQ(harness_->inference().expire(harness_->now()), harness_->now() + kDue);
   harness_->advance(Duration::milliseconds(1));
   start();
-  EXPECT_EQ(wakes, 1) << "it is due later";
+  EXPECT_EQ(set, std::vector{first}) << "they are due later";
   Query urgent = query();
   urgent.deadline = urgent.arrival + Duration::milliseconds(6);
   client_->started(urgent);
-  EXPECT_EQ(wakes, 2);
-  EXPECT_EQ(harness_->inference().expire(harness_->now()), harness_->now() + Duration::microseconds(5700));
+  EXPECT_EQ(set, (std::vector{first, harness_->now() + Duration::microseconds(5700)}));
+  EXPECT_EQ(harness_->inference().expire(harness_->now()), set[1]);
 }
 
 TEST_F(StragglerTest, WhereAnswersLeaveLateTheTimeIsUpEarlier) {

@@ -134,7 +134,7 @@ void GrpcCalls::run() {
       static_cast<GrpcEvent*>(tag)->happen(ok);
     } while (++handled < HeldWakes::kEventsMax &&
              queue_->AsyncNext(&tag, &ok, long_past) == grpc::CompletionQueue::GOT_EVENT);
-    wakes.release();
+    wakes.wake_held();
   }
   all_.clear();
 }

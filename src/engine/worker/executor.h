@@ -6,7 +6,7 @@
 //   if step.run: perform() it, or let its simulated duration pass; finish(...)
 //   else:        wait until step.wake or until the executor's Waker is called
 //
-// Threading: poll(), perform(), finish() belong to one thread.
+// Threading: poll(), perform(), finish() belong to one thread at a time.
 #ifndef FOLIOT_ENGINE_WORKER_EXECUTOR_H_
 #define FOLIOT_ENGINE_WORKER_EXECUTOR_H_
 
@@ -29,6 +29,7 @@ class Executor {
     bool run = false;                // a piece of work has begun: perform it and finish()
     TimePoint wake;                  // !run: nothing to do before this instant
     const Action* action = nullptr;  // run: what it is part of, valid until finish()
+    bool is_short = false;           // run: it takes microseconds, less than to wake a thread for it
   };
 
   virtual ~Executor() = default;

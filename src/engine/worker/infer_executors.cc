@@ -76,7 +76,9 @@ Executor::Step InputExecutor::poll(TimePoint now) {
   take_returned();
   while (std::optional<Action> action = inbox_.pop()) {
     const OutcomeStatus status = begin(*action);
-    if (status == OutcomeStatus::kDone) return {.run = true, .action = &slots_[current_].work.action};
+    if (status == OutcomeStatus::kDone) {
+      return {.run = true, .action = &slots_[current_].work.action, .is_short = input_bytes_ <= kSmallBytes};
+    }
     Outcome refused = outcome_of(*action, status);
     refused.start = refused.end = refused.output_end = now;
     outcomes_.report(refused);
@@ -99,7 +101,8 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   std::optional<Batch>& batch = batches_[action.context];
   const ExecPart part{.range = action.range, .lanes = action.lanes, .context = device_context(action)};
   const IoBytes bytes = model->io_bytes[*plan];
-  const bool is_large = action.range.ends() && bytes.output > kSmallResultBytes;
+  const bool is_large = action.range.ends() && bytes.output > kSmallBytes;
+  input_bytes_ = action.range.begins() ? bytes.input : 0;
   if (!action.range.begins()) {
     const Batch* unfinished = resumed(action);
     if (unfinished == nullptr) return OutcomeStatus::kNoContext;
@@ -279,7 +282,7 @@ Executor::Step OutputExecutor::poll(TimePoint now) {
   }
   if (queue_.empty()) return {.wake = TimePoint::infinite_future()};
   current_ = queue_.pop();
-  return {.run = true, .action = &slots_[current_].work.action};
+  return {.run = true, .action = &slots_[current_].work.action, .is_short = !slots_[current_].is_large};
 }
 
 Status OutputExecutor::perform() {

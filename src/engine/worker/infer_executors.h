@@ -3,7 +3,7 @@
 // OUTPUT at once, of several results the one whose window closed first. A refused INFER
 // passes through OUTPUT too, which alone gives back what INPUT took and reports the outcome.
 //
-// Results above kSmallResultBytes have an OUTPUT executor of their own, where its driver has a
+// Results above kSmallBytes have an OUTPUT executor of their own, where its driver has a
 // thread for it: to copy MiBs takes milliseconds, for which small results of others do not wait.
 //
 // A batch that is run in ranges passes through all three with each of them: INPUT copies its
@@ -44,7 +44,8 @@ inline uint32_t device_contexts(uint32_t lane_count, uint32_t context_count) {
   return context_count == 1 ? lane_count : lane_count + context_count;
 }
 
-inline constexpr uint64_t kSmallResultBytes = 64 << 10;
+// Of a batch's inputs, or of its outputs: to copy them takes less time than to wake a thread.
+inline constexpr uint64_t kSmallBytes = 64 << 10;
 
 // An INFER in flight. There is a fixed number of these, handed from executor to
 // executor by index.
@@ -133,6 +134,7 @@ class InputExecutor : public Executor {
   SpscRing<Action> inbox_;
   std::array<SpscRing<uint32_t>, 2> returned_;  // from OUTPUT of small results and of large ones
   uint32_t current_ = 0;
+  uint64_t input_bytes_ = 0;  // of `current_`, that are copied
 };
 
 class ExecExecutor : public Executor {

@@ -2,7 +2,7 @@
 // what actions demand, within their windows, or refuses; it chooses nothing (Clockwork,
 // section 4.4).
 //
-// Threading: send() belongs to one thread (the controller's loop or a link);
+// Threading: send() belongs to one thread at a time (the controller's loop or a link);
 // add_model(), remove_model() and grow_io_cache() to one control thread; each executor to its
 // driver. Outcomes are reported from the LOAD, INPUT and OUTPUT executors.
 #ifndef FOLIOT_ENGINE_WORKER_WORKER_H_

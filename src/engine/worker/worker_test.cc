@@ -385,7 +385,7 @@ TEST(WorkerOutputsTest, ALargeResultKeepsNoSmallOneWaiting) {
     info->outputs = {{"y", DataType::kUint8, {50}, {""}}};
     info->buckets.resize(1);
     WorkerModel model = engine.add({info}).value();
-    if (id == 0) model.io_bytes = {{100, kSmallResultBytes + 1}};
+    if (id == 0) model.io_bytes = {{100, kSmallBytes + 1}};
     worker.add_model(model);
     EXPECT_TRUE(engine.prepare(ModelId(id), 0).ok());
     EXPECT_TRUE(worker.load_now(ModelId(id)).ok());

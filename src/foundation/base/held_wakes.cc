@@ -9,6 +9,9 @@ namespace {
 
 constinit thread_local HeldWakes* of_this_thread = nullptr;
 
+// A request: the loop that sends it, what executes it, the loop that completes it.
+constexpr int kServedMax = 8;
+
 }  // namespace
 
 HeldWakes::HeldWakes() {
@@ -17,12 +20,21 @@ HeldWakes::HeldWakes() {
 }
 
 HeldWakes::~HeldWakes() {
-  release();
+  wake_held();
   of_this_thread = nullptr;
 }
 
 void HeldWakes::release() {
+  for (int i = 0; held_ != nullptr && i < kServedMax; ++i) std::exchange(held_, nullptr)->wake_or_serve();
+  wake_held();
+}
+
+void HeldWakes::wake_held() {
   if (Sleeper* const held = std::exchange(held_, nullptr)) held->wake();
+}
+
+void HeldWakes::wake_held_of_this_thread() {
+  if (of_this_thread != nullptr) of_this_thread->wake_held();
 }
 
 void HeldWakes::wake(Sleeper& sleeper) {

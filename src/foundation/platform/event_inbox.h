@@ -6,10 +6,11 @@
 // poster holds its wake-ups (foundation/base/held_wakes.h).
 //
 // Threading: post() from any thread, at any time: what comes before the loop starts is
-// handled when it does. The rest belongs to the loop.
+// handled when it does. The rest belongs to the loop, and consume() to what has its turn.
 #ifndef FOLIOT_FOUNDATION_PLATFORM_EVENT_INBOX_H_
 #define FOLIOT_FOUNDATION_PLATFORM_EVENT_INBOX_H_
 
+#include <atomic>
 #include <cstddef>
 #include <utility>
 
@@ -19,6 +20,16 @@
 #include "foundation/platform/parker.h"
 
 namespace foliot {
+
+// What can have a turn of a loop on the thread that calls it.
+class TurnServer {
+ public:
+  // Has turns until nothing is left in the inbox, or leaves that to the loop's thread.
+  virtual void serve() = 0;
+
+ protected:
+  ~TurnServer() = default;
+};
 
 template <typename Event>
 class EventInbox final : private Sleeper {
@@ -34,11 +45,18 @@ class EventInbox final : private Sleeper {
   // Takes no more events.
   void close() {
     events_.close();
+    closed_.store(true);
     parker_.unpark();
   }
+  bool closed() const { return closed_.load(); }
   bool closed_and_empty() const { return events_.closed_and_empty(); }
 
-  // The loop's thread: passes the next event to `handle`; false if there is none.
+  // By the loop, null or before it ends: threads that release their HeldWakes have the loop's turns by `server`.
+  void serve_by(TurnServer* server) { server_.store(server, std::memory_order_release); }
+  // The loop's thread looks again.
+  void wake() override { parker_.unpark(); }
+
+  // Passes the next event to `handle`; false if there is none.
   template <typename Handle>
   bool consume(Handle&& handle) {
     return events_.consume(std::forward<Handle>(handle));
@@ -52,10 +70,15 @@ class EventInbox final : private Sleeper {
     HeldWakes::wake(*this);
     return true;
   }
-  void wake() override { parker_.unpark(); }
+  void wake_or_serve() override {
+    TurnServer* const server = server_.load(std::memory_order_acquire);
+    server == nullptr ? wake() : server->serve();
+  }
 
   MpscRing<Event> events_;
   Parker parker_;
+  std::atomic<bool> closed_{false};
+  std::atomic<TurnServer*> server_{nullptr};
 };
 
 }  // namespace foliot

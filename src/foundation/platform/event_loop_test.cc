@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <future>
+#include <optional>
 #include <thread>
 #include <variant>
 #include <vector>
+
+#include "foundation/base/held_wakes.h"
 
 namespace foliot {
 namespace {
@@ -209,6 +213,121 @@ TEST(EventLoopTest, TimerFiresUnderAFloodOfEvents) {
   loop.stop();
   ASSERT_EQ(ticker.events_.size(), static_cast<size_t>(posted));
   for (int i = 0; i < posted; ++i) EXPECT_EQ(ticker.events_[static_cast<size_t>(i)], i);
+}
+
+// What one thread posts and releases, one at a time: its events are handled by that thread before release() ends.
+TEST(EventLoopTest, AVolunteerHasTheTurnOfAnIdleLoop) {
+  class ThreadNoter : public EventHandler<int> {
+   public:
+    void on_event(int& event, TimePoint) override {
+      handled.push_back(event);
+      threads.push_back(std::this_thread::get_id());
+    }
+    TimePoint on_turn_end(TimePoint) override {
+      turns.fetch_add(1);
+      turns.notify_all();
+      return TimePoint::infinite_future();
+    }
+    std::vector<int> handled;
+    std::vector<std::thread::id> threads;
+    std::atomic<int> turns{0};
+  };
+  ThreadNoter noter;
+  EventInbox<int> inbox;
+  EventLoop<int> loop({.thread = {.name = "test-loop"}, .has_volunteers = true}, inbox, noter);
+  ASSERT_TRUE(loop.start().ok());
+  noter.turns.wait(0);
+  HeldWakes wakes;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(inbox.post(i));
+    wakes.release();
+  }
+  loop.stop();
+  ASSERT_EQ(noter.handled.size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(noter.handled[static_cast<size_t>(i)], i);
+  // The loop's thread may still be in its first turn when the first events come.
+  const auto by_volunteer = std::ranges::count(noter.threads, std::this_thread::get_id());
+  EXPECT_GT(by_volunteer, 50);
+}
+
+// The loop's own thread has slept without an instant to wake at; the one that the volunteer's turn names is kept.
+TEST(EventLoopTest, TheInstantThatAVolunteersTurnNamesIsKept) {
+  class Alarm : public EventHandler<int> {
+   public:
+    void on_event(int&, TimePoint now) override { due = now + Duration::milliseconds(1); }
+    TimePoint on_turn_end(TimePoint now) override {
+      if (now < due || due.is_infinite()) return due;
+      due = TimePoint::infinite_future();
+      rung.fetch_add(1);
+      rung.notify_all();
+      return due;
+    }
+    TimePoint due = TimePoint::infinite_future();
+    std::atomic<int> rung{0};
+  };
+  Alarm alarm;
+  EventInbox<int> inbox;
+  EventLoop<int> loop({.thread = {.name = "test-loop"}, .has_volunteers = true}, inbox, alarm);
+  ASSERT_TRUE(loop.start().ok());
+  HeldWakes wakes;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(inbox.post(i));
+    wakes.release();
+    alarm.rung.wait(i);
+  }
+}
+
+// Volunteers, posters that wake the loop's thread, and its stop race with each other: what was accepted is handled
+// once, in each poster's order, and by one thread at a time.
+TEST(EventLoopTest, VolunteersAndPostersLoseNothing) {
+  class Exclusive : public EventHandler<Event> {
+   public:
+    void on_event(Event& event, TimePoint now) override {
+      EXPECT_FALSE(inside.exchange(true));
+      recorder.on_event(event, now);
+      inside = false;
+    }
+    TimePoint on_turn_end(TimePoint now) override { return recorder.on_turn_end(now); }
+    Recorder recorder;
+    std::atomic<bool> inside{false};
+  };
+  constexpr uint32_t kPosters = 4;
+  Exclusive handler;
+  EventInbox<Event> inbox(64);
+  EventLoopOptions with_volunteers = options();
+  with_volunteers.has_volunteers = true;
+  with_volunteers.events_per_turn_max = 8;
+  EventLoop<Event> loop(with_volunteers, inbox, handler);
+  ASSERT_TRUE(loop.start().ok());
+  std::vector<uint32_t> accepted(kPosters, 0);
+  std::atomic<uint32_t> total{0};
+  std::atomic<bool> done{false};
+  std::vector<std::thread> posters;
+  for (uint32_t p = 0; p < kPosters; ++p) {
+    posters.emplace_back([&, p] {
+      std::optional<HeldWakes> wakes;
+      if (p % 2 == 0) wakes.emplace();
+      while (!done.load(std::memory_order_relaxed)) {
+        if (inbox.post(Numbered{p, accepted[p]})) {
+          ++accepted[p];
+          total.fetch_add(1, std::memory_order_relaxed);
+        }
+        if (accepted[p] % 5 == 0 && wakes) wakes->release();
+        if (accepted[p] % 7 == 0) std::this_thread::yield();
+      }
+    });
+  }
+  while (total.load(std::memory_order_relaxed) < 100'000) std::this_thread::yield();
+  loop.stop();
+  done.store(true);
+  for (std::thread& poster : posters) poster.join();
+
+  std::vector<uint32_t> expected(kPosters, 0);
+  for (const Numbered& event : handler.recorder.seen_) {
+    ASSERT_EQ(event.number, expected[event.poster]);
+    ++expected[event.poster];
+  }
+  EXPECT_EQ(expected, accepted);
 }
 
 // A handler that posts to its own loop is served in a later turn.

@@ -4,48 +4,59 @@
 
 #include <atomic>
 #include <future>
-#include <vector>
 
 #include "foundation/platform/clock.h"
 
 namespace foliot {
 namespace {
 
-TEST(TimerThreadTest, CallsAgainAtTheInstantThatWasReturned) {
+TEST(TimerThreadTest, CallsOnceEachInstantHasCome) {
   TimePoint due = monotonic_now();
-  int calls_due = 0;
+  int calls = 0;
   std::promise<void> called;
   TimerThread timer;
+  timer.set(0, due);
   ASSERT_TRUE(timer
                   .start({.name = "timer"},
                          [&](TimePoint now) {
-                           if (now < due) return due;  // woken without a reason
+                           EXPECT_GE(now, due);
                            due = now + Duration::microseconds(100);
-                           if (++calls_due < 5) return due;
+                           if (++calls < 5) return timer.set(0, due);
                            called.set_value();
-                           return due = TimePoint::infinite_future();
                          })
                   .ok());
   called.get_future().wait();
 }
 
-TEST(TimerThreadTest, AWakeEndsTheLongestSleepAndIsNotLost) {
-  std::atomic<int> calls{0};
-  std::vector<std::promise<void>> called(3);
+TEST(TimerThreadTest, AnEarlierInstantTakesTheKernelsPlace) {
+  std::promise<void> called;
   TimerThread timer;
-  timer.wake();
-  ASSERT_TRUE(timer
-                  .start({.name = "timer"},
-                         [&](TimePoint) {
-                           const int call = calls++;
-                           if (call < 3) called[static_cast<size_t>(call)].set_value();
-                           return TimePoint::infinite_future();
-                         })
-                  .ok());
-  called[0].get_future().wait();
-  called[1].get_future().wait();  // the one before start()
-  timer.wake();
-  called[2].get_future().wait();
+  timer.set(0, monotonic_now() + Duration::seconds(3600));
+  ASSERT_TRUE(timer.start({.name = "timer"}, [&](TimePoint) { called.set_value(); }).ok());
+  timer.set(0, TimePoint());
+  called.get_future().wait();
+}
+
+TEST(TimerThreadTest, TheFirstOfSeveralAlarmsCounts) {
+  std::promise<void> called;
+  TimerThread timer(2);
+  ASSERT_TRUE(timer.start({.name = "timer"}, [&](TimePoint) { called.set_value(); }).ok());
+  timer.set(1, monotonic_now());
+  timer.set(0, monotonic_now() + Duration::seconds(3600));
+  called.get_future().wait();
+}
+
+// What was put off is not called for at its first instant: the alarm set later comes before it.
+TEST(TimerThreadTest, WhatIsPutOffDoesNotComeAtItsFirstInstant) {
+  std::promise<TimePoint> called;
+  TimerThread timer;
+  const TimePoint first = monotonic_now() + Duration::milliseconds(20);
+  const TimePoint later = first + Duration::milliseconds(20);
+  timer.set(0, first);
+  ASSERT_TRUE(timer.start({.name = "timer"}, [&](TimePoint now) { called.set_value(now); }).ok());
+  timer.set(0, later);
+  if (monotonic_now() >= first) GTEST_SKIP() << "the machine was too slow to put it off";
+  EXPECT_GE(called.get_future().get(), later);
 }
 
 TEST(TimerThreadTest, NothingIsCalledAfterStop) {
@@ -55,12 +66,13 @@ TEST(TimerThreadTest, NothingIsCalledAfterStop) {
                   .start({.name = "timer"},
                          [&](TimePoint now) {
                            ++calls;
-                           return now;
+                           timer.set(0, now);
                          })
                   .ok());
+  timer.set(0, monotonic_now());
   timer.stop();
   const int before = calls;
-  timer.wake();
+  timer.set(0, TimePoint());
   timer.stop();
   EXPECT_EQ(calls, before);
 }

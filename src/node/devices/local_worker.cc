@@ -155,7 +155,7 @@ Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
   make_device();
   FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
   engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);
-  executors_.resize(kExecutorsBesideLanes + place_.lanes);
+  make_threads();
   WorkerWakers wakers{executors_[0], executors_[1], executors_[2], executors_[3]};
   for (size_t i = kExecutorsBesideLanes; i + 1 < executors_.size(); ++i) wakers.other_lanes.push_back(&executors_[i]);
   wakers.large_output = &executors_.back();
@@ -180,6 +180,13 @@ void LocalWorker::make_device() {
       {.threads = place_.threads, .lanes = place_.lanes, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
   cpu_ = cpu.get();
   device_ = std::move(cpu);
+}
+
+// What is short is done by the thread that brings it: copies into the io cache and out of it.
+void LocalWorker::make_threads() {
+  const bool others = false, copies = true;
+  for (const bool has_volunteers : {others, copies, others, copies}) executors_.emplace_back(has_volunteers);
+  while (executors_.size() < kExecutorsBesideLanes + place_.lanes) executors_.emplace_back(others);
 }
 
 // Only EXEC and its teams are pinned: the others copy, and run where there is time.

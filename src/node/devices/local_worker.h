@@ -82,6 +82,7 @@ class LocalWorker {
 
  private:
   void make_device();
+  void make_threads();
   Status start_executors();
 
   const LocalWorkerOptions options_;

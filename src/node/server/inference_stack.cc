@@ -42,8 +42,8 @@ InferenceStack::InferenceStack(const FrontendOptions& options, Catalog& catalog,
   frontend_->add_metrics(cache_metrics_);
   frontend_->add_metrics(selection_metrics_);
   frontend_->add_metrics(version_metrics_);
-  service_.set_wake([this] { timer_.wake(); });
-  selected_.set_wake([this] { timer_.wake(); });
+  service_.use_timer([this](TimePoint due) { timer_.set(0, due); });
+  selected_.use_timer([this](TimePoint due) { timer_.set(1, due); });
 }
 
 std::string InferenceStack::text() const {
@@ -67,7 +67,8 @@ void InferenceStack::log_rollbacks(std::function<void(const std::string&)> log) 
 
 Status InferenceStack::start() {
   FOLIOT_RETURN_IF_ERROR(timer_.start({.name = "foliot-timer", .nice = kTimerNice}, [this](TimePoint now) {
-    return std::min(service_.expire(now), selected_.expire(now));
+    service_.expire(now);
+    selected_.expire(now);
   }));
   return frontend_->start();
 }

@@ -84,7 +84,7 @@ class InferenceStack : private MetricsSource {
   SelectionMetrics selection_metrics_{selected_};
   std::unique_ptr<Frontend> frontend_;
   std::string info_;
-  TimerThread timer_;  // ends calls at their deadlines; ends before the front end, whose mailboxes it uses
+  TimerThread timer_{2};  // ends calls at their deadlines; ends before the front end, whose mailboxes it uses
 };
 
 }  // namespace foliot

@@ -23,7 +23,7 @@ ControllerLoop::ControllerLoop(const ControllerOptions& options, const Controlle
     : routes_(actions),
       controller_(options, make_policy, routes_, completions),
       handler_(controller_, routes_),
-      loop_({.thread = {.name = "controller"}}, inbox.events(), handler_) {}
+      loop_({.thread = {.name = "controller"}, .has_volunteers = true}, inbox.events(), handler_) {}
 
 ControllerLoop::~ControllerLoop() { stop(); }
 

@@ -1,7 +1,9 @@
-// ControllerLoop: the controller on a thread of its own, driven by a ControllerInbox.
+// ControllerLoop: the controller as an event loop, driven by a ControllerInbox. It has volunteers: while it is idle, an
+// executor's thread that brings outcomes and has nothing else to do has its turn.
 //
-// Threading: belongs to its owner; the controller and what it calls belong to the loop's
-// thread from start() on.
+// Threading: belongs to its owner; the controller and what it calls belong to the loop, one thread at a time, from
+// start() on. "The loop's thread" below is that one. It may be an executor's, so nothing that is called waits for
+// another thread.
 #ifndef FOLIOT_NODE_THREADS_CONTROLLER_LOOP_H_
 #define FOLIOT_NODE_THREADS_CONTROLLER_LOOP_H_
 

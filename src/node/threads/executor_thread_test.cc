@@ -16,9 +16,11 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "foundation/base/check.h"
+#include "foundation/platform/clock.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
@@ -153,6 +155,159 @@ TEST(ExecutorThread, HandingOverOnlyWaitsAndWakes) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer makes system calls";
   EXPECT_FALSE(hands_over_without_system_calls([] { ::getppid(); }));
   EXPECT_TRUE(hands_over_without_system_calls([] {}));
+}
+
+// Performs pieces that are short or not, in the order in which they are offered.
+class PieceExecutor : public Executor {
+ public:
+  explicit PieceExecutor(
+      std::vector<bool> is_short, std::function<void(size_t)> body = [](size_t) {})
+      : is_short_(std::move(is_short)), body_(std::move(body)), threads_(is_short_.size()) {}
+
+  const char* name() const override { return "pieces"; }
+  Step poll(TimePoint) override {
+    EXPECT_FALSE(inside_.exchange(true));
+    const size_t next = begun_;
+    if (next < offered_.load()) ++begun_;
+    inside_ = false;
+    if (next == begun_) return {.wake = TimePoint::infinite_future()};
+    return {.run = true, .is_short = is_short_[next]};
+  }
+  Status perform() override {
+    EXPECT_FALSE(inside_.exchange(true));
+    threads_[done_] = std::this_thread::get_id();
+    body_(done_);
+    inside_ = false;
+    return Status();
+  }
+  void finish(TimePoint start, TimePoint end, const Status&) override {
+    EXPECT_LE(start, end);
+    ++done_;
+    done_.notify_all();
+  }
+
+  void offer(size_t count) { offered_ += count; }
+  size_t done() const { return done_; }
+  void await(size_t count) {
+    for (size_t done = done_; done < count; done = done_) done_.wait(done);
+  }
+  // That performed a piece which is done.
+  std::thread::id thread_of(size_t piece) const { return threads_[piece]; }
+
+ private:
+  const std::vector<bool> is_short_;
+  const std::function<void(size_t)> body_;
+  std::vector<std::thread::id> threads_;
+  std::atomic<bool> inside_{false};
+  std::atomic<size_t> offered_{0}, done_{0};
+  size_t begun_ = 0;
+};
+
+TEST(ExecutorThreadVolunteers, PerformsShortPiecesOnTheThreadThatBringsThem) {
+  PieceExecutor executor({true, true, true});
+  ExecutorThread driver(true);
+  ASSERT_TRUE(driver.start(executor).ok());
+  for (size_t piece = 0; piece < 3; ++piece) {
+    executor.offer(1);
+    driver.wake();
+    ASSERT_EQ(executor.done(), piece + 1);
+    EXPECT_EQ(executor.thread_of(piece), std::this_thread::get_id());
+  }
+}
+
+TEST(ExecutorThreadVolunteers, PerformsLongPiecesOnAThreadOfItsOwn) {
+  std::atomic<bool> may_end{false};
+  PieceExecutor executor({false, true, true}, [&](size_t piece) {
+    if (piece == 0) may_end.wait(false);
+  });
+  ExecutorThread driver(true);
+  ASSERT_TRUE(driver.start(executor).ok());
+  executor.offer(1);
+  driver.wake();
+  EXPECT_EQ(executor.done(), 0u);
+  // What comes meanwhile is left to the thread.
+  executor.offer(1);
+  driver.wake();
+  EXPECT_EQ(executor.done(), 0u);
+  may_end = true;
+  may_end.notify_all();
+  executor.await(2);
+  EXPECT_NE(executor.thread_of(0), std::this_thread::get_id());
+  EXPECT_EQ(executor.thread_of(1), executor.thread_of(0));
+  driver.stop();
+}
+
+TEST(ExecutorThreadVolunteers, PerformsWhatWasBroughtBeforeTheStart) {
+  PieceExecutor executor({true});
+  ExecutorThread driver(true);
+  executor.offer(1);
+  driver.wake();
+  EXPECT_EQ(executor.done(), 0u);
+  ASSERT_TRUE(driver.start(executor).ok());
+  executor.await(1);
+}
+
+// A piece that may begin at an instant begins on the thread, also when another thread has asked before it came.
+TEST(ExecutorThreadVolunteers, TheThreadPerformsWhatWaitsForAnInstant) {
+  class LaterExecutor : public Executor {
+   public:
+    const char* name() const override { return "later"; }
+    Step poll(TimePoint now) override {
+      if (due.load().is_infinite() || performed) return {.wake = TimePoint::infinite_future()};
+      if (now < due.load()) return {.wake = due};
+      return {.run = true, .is_short = true};
+    }
+    Status perform() override {
+      by = std::this_thread::get_id();
+      return Status();
+    }
+    void finish(TimePoint start, TimePoint, const Status&) override {
+      EXPECT_GE(start, due.load());
+      performed = true;
+      performed.notify_all();
+    }
+    std::atomic<TimePoint> due{TimePoint::infinite_future()};
+    std::atomic<bool> performed{false};
+    std::thread::id by;
+  };
+  LaterExecutor executor;
+  ExecutorThread driver(true);
+  ASSERT_TRUE(driver.start(executor).ok());
+  executor.due = monotonic_now() + Duration::milliseconds(100);
+  driver.wake();
+  executor.performed.wait(false);
+  EXPECT_NE(executor.by, std::this_thread::get_id());
+}
+
+TEST(ExecutorThreadVolunteers, PerformsNothingAfterStop) {
+  PieceExecutor executor({true, false});
+  ExecutorThread driver(true);
+  ASSERT_TRUE(driver.start(executor).ok());
+  driver.stop();
+  executor.offer(2);
+  driver.wake();
+  EXPECT_EQ(executor.done(), 0u);
+  driver.stop();
+}
+
+TEST(ExecutorThreadVolunteers, LosesNothingThatManyThreadsBring) {
+  constexpr size_t kThreads = 4, kPieces = 2'000;
+  std::vector<bool> is_short(kThreads * kPieces);
+  for (size_t i = 0; i < is_short.size(); ++i) is_short[i] = i % 7 != 0;
+  PieceExecutor executor(is_short);
+  ExecutorThread driver(true);
+  ASSERT_TRUE(driver.start(executor).ok());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (size_t piece = 0; piece < kPieces; ++piece) {
+        executor.offer(1);
+        driver.wake();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  executor.await(kThreads * kPieces);
 }
 
 }  // namespace

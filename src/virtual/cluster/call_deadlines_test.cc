@@ -37,9 +37,8 @@ class CallingFrontend : private AnswerSink {
         link_(catalog_, kRowsMax, {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}}),
         links_(world.network, world.network.add_host("calling"), NodeClock(), {.role = Role::kClient}, link_) {
     link_.start(service_, links_);
-    service_.set_wake([this] { look_at(world_.loop.now()); });
+    service_.use_timer([this](TimePoint due) { look_at(due); });
     EXPECT_TRUE(links_.keep("controller:8100").ok());
-    look_at(world_.loop.now());
   }
 
   bool is_ready() const {
@@ -100,10 +99,9 @@ class CallingFrontend : private AnswerSink {
   // In place of when it would look otherwise.
   void look_at(TimePoint when) {
     looks_at_ = when;
+    if (when.is_infinite()) return;
     world_.loop.at(when, [this, when] {
-      if (when != looks_at_) return;
-      const TimePoint next = service_.expire(when);
-      if (!next.is_infinite()) look_at(next);
+      if (when == looks_at_) service_.expire(when);
     });
   }
 

@@ -48,7 +48,7 @@ Result<WorkerModel> SimulatedDevice::add(const EngineModel& model) {
   models_[id] = model.info;
   WorkerModel added{.id = info.id, .pages = info.only().pages, .batch_sizes = info.only().batch_sizes};
   for (const std::vector<Duration>& seeds : info.only().seed_exec) {
-    const uint64_t output = noise_.outputs.contains(info.name) ? 2 * kSmallResultBytes : 4096;
+    const uint64_t output = noise_.outputs.contains(info.name) ? 2 * kSmallBytes : 4096;
     added.io_bytes.insert(added.io_bytes.end(), seeds.size(), IoBytes{4096, output});
   }
   return added;
