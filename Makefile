@@ -352,6 +352,10 @@ bench-trees: build python ## Ensembles of 500 trees beside onnxruntime (2 minute
 bench-serve: build python ## Latency and throughput of small models through HTTP and gRPC
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/serve.py
 
+.PHONY: bench-request-cost
+bench-request-cost: build python ## Processor time of the server for each request, by protocol and rate (3 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/request_cost.py $(FLAGS)
+
 .PHONY: bench-lanes
 bench-lanes: build python ## A lane for each core beside one wide device and a device for each core (20 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/lanes.py $(FLAGS)
