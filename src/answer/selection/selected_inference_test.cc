@@ -499,8 +499,9 @@ TEST_F(StragglerTest, TheTimerIsSetForWhatIsDueEarlier) {
   Query urgent = query();
   urgent.deadline = urgent.arrival + Duration::milliseconds(6);
   client_->started(urgent);
-  EXPECT_EQ(set, (std::vector{first, harness_->now() + Duration::microseconds(5700)}));
-  EXPECT_EQ(harness_->inference().expire(harness_->now()), set[1]);
+  const TimePoint earlier = harness_->now() + Duration::microseconds(5700);
+  EXPECT_EQ(set, (std::vector{first, earlier}));
+  EXPECT_EQ(harness_->inference().expire(harness_->now()), earlier);
 }
 
 TEST_F(StragglerTest, WhereAnswersLeaveLateTheTimeIsUpEarlier) {
