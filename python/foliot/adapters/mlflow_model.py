@@ -45,7 +45,8 @@ def read():
         file = pathlib.Path(FILE)
         if file.stat().st_size > BYTES_MAX:
             raise ModelError(f"{FILE} has {file.stat().st_size:,} bytes: it may have {BYTES_MAX:,}")
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        # The loader that is written in C, where PyYAML has it, takes a fifth of the time.
+        content = yaml.load(file.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ModelError(f"{FILE} is no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict) or not isinstance(content.get("flavors"), dict):
