@@ -391,6 +391,10 @@ bench-applications: build python ## Applications of scikit-learn models, as in C
 bench-tasks: build python ## A job of many images beside requests, and a task beside each of its variants alone (40 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/tasks.py $(FLAGS)
 
+.PHONY: test-mlserver
+test-mlserver: build python ## Foliot beside mlserver, MLflow and scikit-learn: the same folders, requests and tables (10 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/mlserver_matrix.py $(FLAGS)
+
 .PHONY: bench-mlserver
 bench-mlserver: build python ## Folders of MLServer behind Foliot and behind mlserver 1.7.1: throughput, p99, memory of 100 models (10 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/mlserver.py $(FLAGS)

@@ -11,11 +11,9 @@ environment has skl2onnx."""
 
 import argparse
 import json
-import os
 import pathlib
 import selectors
 import shutil
-import signal
 import socket
 import statistics
 import subprocess
@@ -26,13 +24,13 @@ import urllib.request
 
 from rival_servers import environment_of, install
 
-from foliot_tools.server import ROOT, Server, free_ports
+from foliot_tools.mlserver import Mlserver, wait_until_ready
+from foliot_tools.server import ROOT, Server
 
 sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine, say  # noqa: E402
 
 FEATURES = 4
-READY_SECONDS = 180
 
 MAKE = """
 import json, pathlib, sys
@@ -88,25 +86,6 @@ def body(model):
     return {"inputs": [{"name": "input-0", "shape": [1, FEATURES], "datatype": "FP32", "data": numbers}]}
 
 
-class Mlserver:
-    name = "mlserver"
-
-    def __init__(self, folder, python, log):
-        ports = free_ports(3)
-        (folder / "settings.json").write_text(json.dumps(
-            {"host": "127.0.0.1", "http_port": ports[0], "grpc_port": ports[1], "metrics_port": ports[2], "parallel_workers": 0}))
-        self.port = ports[0]
-        # A group of its own, and its environment for what it starts by name.
-        environment = {**os.environ, "PATH": f"{pathlib.Path(python).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen([pathlib.Path(python).parent / "mlserver", "start", folder], stdout=log, stderr=log,
-                                        env=environment, start_new_session=True)
-        self.pid = self.process.pid
-
-    def stop(self):
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-
 class Foliot:
     name = "Foliot"
 
@@ -118,19 +97,6 @@ class Foliot:
 
     def stop(self):
         self.server.stop()
-
-
-def wait_until_ready(port, models):
-    end = time.monotonic() + READY_SECONDS
-    while time.monotonic() < end:
-        try:
-            if all(urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/models/{model}/ready", timeout=5).status == 200
-                   for model in models):
-                return
-        except OSError:
-            pass
-        time.sleep(0.2)
-    raise SystemExit(f"the server at port {port} does not serve {models[0]} within {READY_SECONDS} s")
 
 
 def ask(port, model):

@@ -1,6 +1,7 @@
 """Files that scikit-learn, XGBoost and LightGBM wrote, served without a model.py: the answers are those of the library,
 with the names and shapes of KServe's servers or, where MLServer's settings lie beside the file, of MLServer."""
 
+import base64
 import json
 import sys
 
@@ -99,7 +100,7 @@ def test_outputs_are_methods_and_inputs_are_columns_where_settings_list_them(tmp
     towns, ages = random.choice(["Bern", "Thun"], ROWS), random.normal(size=ROWS)
     rows = np.column_stack([towns.astype(object), ages])
     labels = np.where((towns == "Bern") & (ages > -1), "yes", "no")
-    columns = ColumnTransformer([("town", OneHotEncoder(handle_unknown="ignore"), [0]), ("age", "passthrough", [1])])
+    columns = ColumnTransformer([("town", OneHotEncoder(), [0]), ("age", "passthrough", [1])])  # which refuses other towns
     pipeline = make_pipeline(columns, LogisticRegression()).fit(rows, labels)
     folder = tmp_path / "models/p"
     folder.mkdir(parents=True)
@@ -120,6 +121,53 @@ def test_outputs_are_methods_and_inputs_are_columns_where_settings_list_them(tmp
         np.testing.assert_allclose(answer.as_numpy("predict_proba"), pipeline.predict_proba(rows), rtol=1e-9)
         answer = client.infer("p", tensors)
         assert [text.decode() for text in answer.as_numpy("predict")[:, 0]] == pipeline.predict(rows).tolist()
+
+
+# (outputs that are asked for, what mlserver 1.7.1 answers: name, data type, shape, content type), of a classifier of four
+# rows with three classes that have names.
+ANSWERS_OF_MLSERVER = [
+    ([], [("predict", "BYTES", [4, 1], "np")]),
+    (["predict_proba"], [("predict_proba", "FP64", [4, 3], "np")]),
+    (["predict_proba", "predict"], [("predict_proba", "FP64", [4, 3], "np"), ("predict", "BYTES", [4, 1], "np")]),
+]
+
+
+def test_requests_of_mlservers_clients_have_its_answers(tmp_path):
+    random = np.random.default_rng(fresh_seed())
+    rows = random.normal(size=(ROWS, 3))
+    forest = RandomForestClassifier(8, random_state=1).fit(rows, np.array(["low", "middle", "high"])[rows.argmax(axis=1)])
+    folder = tmp_path / "models/p"
+    folder.mkdir(parents=True)
+    (folder / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
+    joblib.dump(forest, folder / "model.joblib")
+    settings(folder, "mlserver_sklearn.SKLearnModel", "model.joblib")
+    few = rows[:4]
+    whole = {"name": "anything", "datatype": "FP64", "shape": [4, 3], "data": few.tolist()}
+    columns = [{"name": name, "datatype": "FP32", "shape": [4, 1], "data": few[:, i].tolist()} for i, name in enumerate("abc")]
+    with serving(tmp_path / "models", tmp_path / "server.log") as server:
+        def ask(inputs, **more):
+            status, answer = server.post("/v2/models/p/infer", {"inputs": inputs, **more})
+            assert status == 200, answer
+            return answer["outputs"]
+
+        for inputs, request in ([whole], {}), (columns, {"parameters": {"content_type": "pd"}}):
+            for asked, wanted in ANSWERS_OF_MLSERVER:
+                outputs = ask(inputs, outputs=[{"name": name} for name in asked], **request)
+                assert [(each["name"], each["datatype"], each["shape"], each["parameters"]["content_type"]) for each in outputs] \
+                    == wanted
+        assert ask([whole])[0]["data"] == forest.predict(few).tolist()
+        np.testing.assert_allclose(ask([whole], outputs=[{"name": "predict_proba"}])[0]["data"],
+                                   forest.predict_proba(few).ravel(), rtol=1e-9)
+        (encoded,) = ask([whole], outputs=[{"name": "predict", "parameters": {"content_type": "base64"}}])
+        assert encoded["parameters"]["content_type"] == "base64"
+        assert [base64.b64decode(text).decode() for text in encoded["data"]] == forest.predict(few).tolist()
+        missing = [[1, 2, None]]
+        status, answer = server.post("/v2/models/p/infer", {"inputs": [
+            {"name": "x", "datatype": "FP32", "shape": [1, 3], "data": missing}]})
+        assert status == 200 and answer["outputs"][0]["data"] == forest.predict([[1, 2, np.nan]]).tolist()
+        client = http_client.InferenceServerClient(server.http)
+        raw = http_client.InferInput("x", few.shape, "FP64").set_data_from_numpy(few)
+        assert client.infer("p", [raw]).as_numpy("predict").ravel().tolist() == [each.encode() for each in forest.predict(few)]
 
 
 def test_the_implementation_may_come_from_the_environment(tmp_path):

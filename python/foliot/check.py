@@ -1,4 +1,4 @@
-"""python -m foliot.check FOLDER: loads a container's model.py in this process and calls it with zeros.
+"""python -m foliot.check FOLDER: loads a container's model.py in this process and calls it with zeros, or its example.
 
 `foliot container check FOLDER` does the same in the confined process that a server would start.
 """
@@ -24,14 +24,23 @@ def check(folder, out=sys.stdout):
             print(f"{what}  {tensor.name}  {tensor} a row", file=out)
     caller = Caller(model, pathlib.Path(folder).resolve())
     for rows in sorted({1, description.batch_size_max or BATCH_SIZE}):
-        inputs, outputs = (layout.views(tensors, bytearray(layout.offsets_of(tensors, rows)[1]), rows, 0, writeable=writeable)
-                           for tensors, writeable in ((description.inputs, False), (description.outputs, True)))
-        for view in inputs.values():
-            if isinstance(view, Rows):
-                view.write_zeros()
+        inputs = {tensor.name: example_of(tensor, rows) for tensor in description.inputs}
+        memory = bytearray(layout.offsets_of(description.outputs, rows)[1])
+        outputs = layout.views(description.outputs, memory, rows, 0, writeable=True)
         begin = time.perf_counter()
         caller.call(inputs, outputs)
-        print(f"{rows} rows of zeros: {(time.perf_counter() - begin) * 1e3:.2f} ms, the first time", file=out)
+        print(f"{rows} rows: {(time.perf_counter() - begin) * 1e3:.2f} ms, the first time", file=out)
+
+
+def example_of(tensor, rows):
+    if not tensor.bounded:
+        return layout.examples(tensor, rows)
+    view = Rows(tensor, bytearray(rows * tensor.row_bytes), rows, 0)
+    if tensor.example:
+        view.write(layout.examples(tensor, rows))
+    else:
+        view.write_zeros()
+    return view
 
 
 def main(arguments):

@@ -57,6 +57,8 @@ class Tensor:
     shape: tuple
     shape_max: tuple = ()  # `shape` with the largest extents, of a tensor that varies
     string_bytes: int = 0  # of all strings of a row together, at most
+    columns: tuple = ()  # of an input of one dimension: the names of its numbers
+    example: tuple = ()  # of an input: the elements of a row that the model can compute; empty: zeros and empty strings
 
     @property
     def bounded(self):
@@ -112,6 +114,9 @@ def tensor_to_json(tensor):
         content["shape_max"] = list(tensor.shape_max)
     if tensor.datatype == STRINGS:
         content["string_bytes_max"] = tensor.string_bytes
+    for key in ("columns", "example"):
+        if getattr(tensor, key):
+            content[key] = getattr(tensor, key)
     return content
 
 

@@ -3,6 +3,7 @@ rows x shape, dense, or one row of foliot.rows after another."""
 
 import numpy as np
 
+from foliot.description import STRINGS
 from foliot.rows import Rows, dtype_of
 
 ALIGNMENT = 64
@@ -31,8 +32,11 @@ def views(tensors, memory, rows, offset, *, writeable):
     return result
 
 
-def zeros(tensor, rows):
-    """What predict gets of zeros and empty strings, of the largest extents."""
+def examples(tensor, rows):
+    """What predict gets of the tensor's example, or else of zeros and empty strings, of the largest extents."""
+    if tensor.example:
+        elements = [each.encode() for each in tensor.example] if tensor.datatype == STRINGS else tensor.example
+        return np.array([elements] * rows, dtype_of(tensor)).reshape(rows, *tensor.shape)
     if not tensor.bounded:
         return np.zeros((rows, *tensor.shape), dtype_of(tensor))
     view = Rows(tensor, bytearray(rows * tensor.row_bytes), rows, 0)

@@ -9,8 +9,8 @@ LIGHTGBM_BEGINS = b"tree\n"  # its files of text
 
 def xgboost(path, *, inputs=None, batch_size_max=None, labels=False):
     """Serves a model that Booster.save_model or XGBClassifier.save_model wrote (JSON or UBJ): its probabilities or values, of
-    the trees up to the best iteration. Linear ones (booster gblinear) have no iterations to choose from. `labels`: of a classifier the number of the
-    class."""
+    the trees up to the best iteration. Linear ones (booster gblinear) have no iterations to choose from. `labels`: what
+    XGBClassifier wrote answers with the number of the class, and with probabilities to calls that name `predict_proba`."""
     what = "foliot.xgboost"
     library = common.require("xgboost", what)
     booster = library.Booster({"nthread": 1})
@@ -20,29 +20,35 @@ def xgboost(path, *, inputs=None, batch_size_max=None, labels=False):
     trees = (0, int(best) + 1 if best is not None else 0)
     name, inputs = common.one_input(inputs, booster.num_features(), what)
 
-    def predict(batch):
-        return {common.Names.output: booster.inplace_predict(batch[name], iteration_range=trees)}
+    def scores(batch):
+        return booster.inplace_predict(batch[name], iteration_range=trees)
 
     # XGBoost predicts in place of trees only.
-    def predict_linearly(batch):
-        return {common.Names.output: booster.predict(library.DMatrix(batch[name], nthread=1))}
+    def linear_scores(batch):
+        return booster.predict(library.DMatrix(batch[name], nthread=1))
 
     learner = json.loads(booster.save_config())["learner"]
-    run = predict_linearly if learner["gradient_booster"]["name"] == "gblinear" else predict
+    run = linear_scores if learner["gradient_booster"]["name"] == "gblinear" else scores
     objective = learner["objective"]["name"]
-    if labels and objective.startswith(("binary:", "multi:")):
-        scores = run
-        run = lambda batch: {name: classes_of(value, objective) for name, value in scores(batch).items()}  # noqa: E731
-    common.register(run, inputs, batch_size_max, what)
+    is_classifier = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type") == "classifier"
+    answer = (lambda values: classes_of(values, objective)) if labels and is_classifier else (
+        lambda values: {common.Names.output: values})
+    common.register(lambda batch: answer(run(batch)), inputs, batch_size_max, what, columns=booster.feature_names or ())
 
 
 def classes_of(scores, objective):
-    """The number of the class of each row; of several labels a row, which of them hold."""
+    """What XGBClassifier answers of its scores: the number of the class of each row, and probabilities; of several labels a
+    row, which of them hold, as there in floating point."""
+    import numpy as np  # here, so that a missing numpy can be reported as an error like any other
+
     if objective == "multi:softmax":
-        return scores.astype("int64")
+        return {common.Names.output: scores.astype("int32")}
     if objective == "multi:softprob":
-        return scores.argmax(axis=1).astype("int64")
-    return (scores > (0 if objective == "binary:logitraw" else 0.5)).astype("int64")
+        return {common.Names.output: scores.argmax(axis=1).astype("int64"), "predict_proba": scores}
+    holds = scores > (0 if objective == "binary:logitraw" else 0.5)
+    if scores.ndim == 2:
+        return {common.Names.output: holds.astype("float64"), "predict_proba": scores}
+    return {common.Names.output: holds.astype("int64"), "predict_proba": np.column_stack([1 - scores, scores])}
 
 
 def catboost(path, *, inputs=None, batch_size_max=None):

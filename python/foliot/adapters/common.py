@@ -1,12 +1,12 @@
-"""What all adapters need: their library, their file, and outputs found by a run on zeros."""
+"""What all adapters need: their library, their file, and outputs found by a run on examples."""
 
+import dataclasses
 import importlib
 import os
 import pathlib
 
 from foliot import loading, registration
 from foliot.description import NUMPY_NAMES, STRINGS, ModelError, make_description, make_tensors
-
 
 
 class Names:
@@ -16,6 +16,8 @@ class Names:
     input = "x"
     output = "y"
     as_mlserver = False
+    datatype = ""  # of the numbers of the only input; empty: numbers()
+    is_file = False  # there is no model.py: clients are those of other servers, and send numbers of any type
 
 
 def require(module, needed_by):
@@ -50,28 +52,40 @@ def one_input(inputs, features, needed_by):
     if inputs is None:
         if features is None:
             raise ModelError(f'{needed_by}: the model does not know how many features it has: give inputs={{"x": ("FP32", [N])}}')
-        inputs = {Names.input: ("FP32", [int(features)])}
+        inputs = {Names.input: (numbers(), [int(features)])}
     if len(make_tensors("inputs", inputs)) != 1:
         raise ModelError(f"{needed_by}: there are {len(inputs)} inputs, it takes one; several are combined by a function of "
                          "your own under @foliot.model")
     return next(iter(inputs)), inputs
 
 
-def register(predict, inputs, batch_size_max, needed_by):
-    """Registers `predict`, with the outputs that it has on a row of zeros. Raises ModelError."""
+def numbers():
+    """The data type of features: what clients of other servers send becomes FP64, in which it is the same."""
+    return Names.datatype or ("FP64" if Names.is_file else "FP32")
+
+
+def register(predict, inputs, batch_size_max, needed_by, *, columns=(), examples=None):
+    """Registers `predict`, with the outputs that it has on an example. Raises ModelError.
+
+    columns: the names of the numbers of the only input. examples: {input: elements of a row}, of zeros where there is none.
+    """
     from foliot import layout
 
     if Names.as_mlserver:
         predict = as_columns(predict)
-    tensors = make_tensors("inputs", inputs)
+    description = make_description(inputs, inputs, batch_size_max)
+    tensors = tuple(dataclasses.replace(tensor, columns=tuple(columns), example=tuple((examples or {}).get(tensor.name, ())))
+                    for tensor in description.inputs)
     try:
-        found = predict({tensor.name: layout.zeros(tensor, 1) for tensor in tensors})
+        found = predict({tensor.name: layout.examples(tensor, 1) for tensor in tensors})
     except Exception as error:
         last = (str(error).strip().splitlines() or [""])[-1]
-        raise ModelError(f"{needed_by}: the model cannot be run on a row of zeros ({type(error).__name__}: {last}); are the "
+        kind = "its example" if examples else "a row of zeros"
+        raise ModelError(f"{needed_by}: the model cannot be run on {kind} ({type(error).__name__}: {last}); are the "
                          f"inputs right? They are {inputs}") from error
     outputs = {name: (datatype_of(value, name, needed_by), list(value.shape[1:])) for name, value in found.items()}
-    registration.registered.append(registration.Model(make_description(inputs, outputs, batch_size_max), predict))
+    description = dataclasses.replace(description, inputs=tensors, outputs=make_tensors("outputs", outputs))
+    registration.registered.append(registration.Model(description, predict))
 
 
 def fractions(values):

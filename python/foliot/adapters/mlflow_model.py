@@ -5,16 +5,18 @@ answer is what MLflow's `predict` returns.
 """
 
 import importlib.metadata
+import json
 import pathlib
 import re
 import sys
 
 import numpy as np
 
-from foliot.adapters import boosted_trees, common, mlflow_signature, onnx_runtime, scikit_learn
-from foliot.description import ModelError
+from foliot.adapters import boosted_trees, common, estimator_columns, mlflow_signature, onnx_runtime, scikit_learn
+from foliot.description import STRINGS, ModelError
 
 FILE = "MLmodel"
+EXAMPLE = "serving_input_example.json"
 WHAT = "MLmodel"
 # As MLServer's runtime for MLflow names an output that has no name.
 OUTPUT = "output-1"
@@ -102,7 +104,26 @@ def register_flavour(content):
             (made,) = made.values()
         return outputs_of(run(made))
 
-    common.register(predict, inputs, None, f"the flavour {flavour} of {FILE}")
+    common.register(predict, inputs, None, f"the flavour {flavour} of {FILE}",
+                    examples=examples_of(inputs, getattr(run, "__self__", None)))
+
+
+def examples_of(inputs, model):
+    """{input: elements of a row}: the first row of the example that MLflow keeps with a model, else values that an estimator of
+    scikit-learn knows."""
+    row = {}
+    try:
+        split = json.loads(pathlib.Path(EXAMPLE).read_text(encoding="utf-8"))["dataframe_split"]
+        row = dict(zip(split["columns"], split["data"][0]))
+    except (OSError, ValueError, LookupError, TypeError):
+        if hasattr(model, "get_params"):
+            row = {column.name: column.example for column in estimator_columns.columns_of(model) or ()}
+    found = {}
+    for name, (datatype, shape, *_) in inputs.items():
+        is_known = isinstance(row.get(name), str) if datatype == STRINGS else isinstance(row.get(name), int | float)
+        if is_known and shape == [1] and datatype in (STRINGS, "FP32", "FP64"):
+            found[name] = [row[name]]
+    return found
 
 
 def features_of(run):

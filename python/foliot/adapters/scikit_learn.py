@@ -1,12 +1,18 @@
 """Estimators of scikit-learn, from files of skops or, where they are trusted, of pickle and joblib."""
 
+import dataclasses
 import pathlib
+import warnings
 
-from foliot.adapters import common, mlflow_signature
+from foliot.adapters import common, estimator_columns, mlflow_signature
 from foliot.description import STRINGS, ModelError
 
 WHAT = "foliot.sklearn"
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
+# Whose `predict` is the class of the highest probability.
+BY_PROBABILITY = ("LogisticRegression", "LogisticRegressionCV", "DecisionTreeClassifier", "ExtraTreeClassifier",
+                  "RandomForestClassifier", "ExtraTreesClassifier", "HistGradientBoostingClassifier",
+                  "GradientBoostingClassifier", "MLPClassifier", "GaussianNB", "MultinomialNB", "CalibratedClassifierCV")
 PICKLES = (".pkl", ".pickle", ".joblib")
 # Types of scikit-learn that skops does not trust by itself, and that hold only numbers. Invalid ones can crash the process
 # (the nodes of a tree), which is confined and started again.
@@ -23,42 +29,111 @@ PLAIN = {
 }
 
 
-def sklearn(path, *, method="predict", inputs=None, batch_size_max=None, trusted=(), methods=None):
-    """Serves the estimator or pipeline in `path`, by `method`, or by each of `methods` as an output of that name.
+def sklearn(path, *, method="", inputs=None, batch_size_max=None, trusted=(), on_request=()):
+    """Serves the estimator or pipeline in `path`, by `method` (predict, or transform if it has only that); by each of `on_request` that it has, for calls that name this
+    output.
 
     Numbers with a fraction are answered as FP32. Classes that have names are answered with their numbers in `classes_`,
     from 0 on. `trusted`: types in a skops file that are not scikit-learn's own, as skops names them.
     """
-    outputs = {common.Names.output: method} if methods is None else {name: name for name in methods}
-    for each in outputs.values():
-        if each not in METHODS:
-            raise ModelError(f"{WHAT}: method is {each!r}: it is one of {', '.join(METHODS)}")
+    if method and method not in METHODS:
+        raise ModelError(f"{WHAT}: method is {method!r}: it is one of {', '.join(METHODS)}")
     common.require("sklearn", WHAT)
     estimator = on_one_thread(read(common.existing_file(path, WHAT), trusted))
-    for each in outputs.values():
-        if not hasattr(estimator, each):
-            raise ModelError(f"{WHAT}: '{path}' has a {type(estimator).__name__}, which has no {each}: give another method")
-    inputs, table = table_inputs(inputs, getattr(estimator, "n_features_in_", None))
-    runs, numbers = {name: getattr(estimator, each) for name, each in outputs.items()}, numbers_of(estimator)
+    method = method or ("predict" if hasattr(estimator, "predict") else "transform")
+    if not hasattr(estimator, method):
+        raise ModelError(f"{WHAT}: '{path}' has a {type(estimator).__name__}, which has no {method}: give another method")
+    further = [each for each in on_request if each in METHODS and each != method and hasattr(estimator, each)]
+    run = methods_of(estimator, [method, *further])
+    table, numbers = table_of(estimator, inputs), numbers_of(estimator)
 
     def predict(batch):
-        rows = table(batch)
-        return {name: numbers(run(rows)) for name, run in runs.items()}
+        found = {name: numbers(result) for name, result in run(table.of(batch)).items()}
+        return {common.Names.output if name == method and not common.Names.as_mlserver else name: value
+                for name, value in found.items()}
 
-    common.register(predict, inputs, batch_size_max, WHAT)
+    common.register(predict, table.inputs, batch_size_max, WHAT, columns=table.columns, examples=table.examples)
 
 
-def table_inputs(inputs, features):
-    """(declaration of the inputs, what makes a batch of them the argument): several inputs are columns of a table."""
-    if inputs is None or len(inputs) == 1 or any(list(declaration[1]) != [1] for declaration in inputs.values()):
-        name, inputs = common.one_input(inputs, features, WHAT)
-        return inputs, lambda batch: batch[name]
-    kinds = {name: "string" if declaration[0] == STRINGS else "" for name, declaration in inputs.items()}
+def methods_of(estimator, methods):
+    """A function that returns {method: what it returns of the rows}. Classes are taken from the probabilities where these
+    decide them, so that a row is computed once."""
+    runs = {name: getattr(estimator, name) for name in methods}
+    kind = type(estimator_columns.last_step(estimator)).__name__
+    classes = getattr(estimator, "classes_", None)
+    if kind not in BY_PROBABILITY or not {"predict", "predict_proba"} <= runs.keys() or getattr(classes, "ndim", 0) != 1:
+        return lambda rows: {name: run(rows) for name, run in runs.items()}
+    others = {name: run for name, run in runs.items() if name not in ("predict", "predict_proba")}
+
+    def run(rows):
+        probabilities = runs["predict_proba"](rows)
+        best = probabilities.argmax(axis=1)
+        rest = probabilities.copy()
+        rest[range(len(best)), best] = 0
+        # Which of two that are equal up to rounding it is depends on how it is computed.
+        close = (probabilities.max(axis=1) - rest.max(axis=1, initial=0) < 1e-6).any()
+        found = {"predict": runs["predict"](rows) if close else classes[best], "predict_proba": probabilities}
+        return {name: found[name] if name in found else others[name](rows) for name in methods}
+
+    return run
+
+
+@dataclasses.dataclass
+class Table:
+    """The inputs of an estimator, and what makes a batch of them its argument."""
+
+    inputs: dict
+    of: object
+    columns: tuple = ()
+    examples: dict = dataclasses.field(default_factory=dict)
+
+
+def table_of(estimator, declared):
+    """`declared`: {name: declaration} of model.py or of settings; several are the columns. Otherwise columns are those that
+    the estimator was fitted on: inputs of their own if some are texts, else one input for all. Raises ModelError."""
+    several = declared is not None and len(declared) > 1
+    if several and any(list(declaration[1]) != [1] for declaration in declared.values()):
+        common.one_input(declared, None, WHAT)
+    found = estimator_columns.columns_of(estimator)
+    if found is None and several:
+        found = [estimator_columns.Column() for _ in declared]
+    if found is None or declared is not None and not several:
+        name, inputs = common.one_input(declared, None, WHAT)
+        return Table(inputs, lambda batch: batch[name])
+    if found[0].is_list:
+        name = common.Names.input
+        return Table({name: (STRINGS, [1])}, lambda batch: [text.decode(errors="replace") for text in batch[name][:, 0]],
+                     examples={name: [found[0].example]})
+    if several or any(column.is_text for column in found):
+        return table_of_columns(found, declared if several else {})
+    name, inputs = common.one_input(None, len(found), WHAT)
+    names = [column.name for column in found if column.name]
+    example = [column.example or 0.0 for column in found]
+    # scikit-learn would warn of each batch.
+    warnings.filterwarnings("ignore", message="X does not have valid feature names")
+    by_name = names and estimator_columns.chooses_by_name(estimator)
+    table = (lambda batch: mlflow_signature.table_of(dict(zip(names, batch[name].T)))) if by_name else lambda batch: batch[name]
+    return Table(inputs, table, names, {name: example} if any(example) else {})
+
+
+def table_of_columns(found, declared):
+    """An input for each column, with a declaration of settings or as it was fitted. Raises ModelError."""
+    if declared and len(declared) != len(found):
+        raise ModelError(f"{WHAT}: {len(declared)} inputs are declared, and the model was fitted on {len(found)} columns")
+    own = [column.name or f"{common.Names.input}{i}" for i, column in enumerate(found)]
+    names = own if not declared or set(declared) == set(own) else list(declared)
+    inputs, kinds, examples = {}, {}, {}
+    for name, column in zip(names, found):
+        inputs[name] = declared.get(name, (STRINGS if column.is_text else "FP64", [1]))
+        kinds[name] = "string" if inputs[name][0] == STRINGS else ""
+        if column.example is not None and inputs[name][0] in ((STRINGS,) if column.is_text else ("FP32", "FP64")):
+            examples[name] = [column.example]
 
     def table(batch):
-        return mlflow_signature.table_of({name: mlflow_signature.column_of(batch[name], kind) for name, kind in kinds.items()})
+        return mlflow_signature.table_of({title: mlflow_signature.column_of(batch[name], kinds[name])
+                                          for title, name in zip(own, names)})
 
-    return inputs, table
+    return Table({name: inputs[name] for name in declared or names}, table, examples=examples)
 
 
 def read(path, trusted):

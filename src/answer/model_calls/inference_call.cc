@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "answer/inference/foreign_clients.h"
+#include "answer/model_calls/adapted_inputs.h"
 #include "foundation/base/check.h"
 #include "foundation/base/units.h"
 #include "foundation/core/bounded_row.h"
@@ -90,7 +92,16 @@ InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query
 Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const ModelInfo> model, const Query& query,
                                                            const CallLimits& limits) {
   std::unique_ptr<InferenceCall> call(new InferenceCall(std::move(model), query, limits));
-  Result<std::vector<const TensorView*>> inputs = call->match_inputs(query);
+  const std::vector<TensorView>* sent = &query.inputs;
+  AdaptedInputs adapted;
+  if (is_container(call->model())) {
+    Result<AdaptedInputs> result = adapt_inputs(call->model(), query.inputs);
+    if (!result.ok()) return result.status().with_context(fmt::format("model '{}'", call->model().name));
+    adapted = std::move(result).value();
+    sent = &adapted.views;
+    call->converted_ = std::move(adapted.converted);
+  }
+  Result<std::vector<const TensorView*>> inputs = call->match_inputs(*sent);
   Status status = inputs.status();
   if (status.ok()) status = call->read_shapes(*inputs);
   if (status.ok()) status = call->choose_bucket();
@@ -102,11 +113,11 @@ Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const
   return call;
 }
 
-// The query's inputs in the model's order.
-Result<std::vector<const TensorView*>> InferenceCall::match_inputs(const Query& query) const {
+// The inputs in the model's order.
+Result<std::vector<const TensorView*>> InferenceCall::match_inputs(const std::vector<TensorView>& sent) const {
   const std::vector<TensorSpec>& specs = model_->inputs;
   std::vector<const TensorView*> matched(specs.size());
-  for (const TensorView& input : query.inputs) {
+  for (const TensorView& input : sent) {
     const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == input.name; });
     if (spec == specs.end())
       return Status::invalid_argument(
@@ -269,10 +280,11 @@ Status InferenceCall::check_room(std::string_view kind, const TensorSpec& spec, 
 Status InferenceCall::choose_outputs(const Query& query) {
   const std::vector<TensorSpec>& specs = model_->outputs;
   outputs_ = std::vector<Output>(specs.size());
+  const size_t by_default = default_output_count(*model_);
   for (size_t i = 0; i < specs.size(); ++i) {
     outputs_[i].row_bytes = foliot::row_bytes(specs[i], model_->buckets[bucket_.value()]);
     FOLIOT_RETURN_IF_ERROR(check_room("output", specs[i], outputs_[i].row_bytes));
-    if (query.outputs.empty()) requested_.push_back(static_cast<uint32_t>(i));
+    if (query.outputs.empty() && i < by_default) requested_.push_back(static_cast<uint32_t>(i));
   }
   for (std::string_view name : query.outputs) {
     const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });

@@ -96,7 +96,7 @@ class InferenceCall {
   // One for each row that is completed, the last one at the end: its times are the call's.
   std::span<const Completion> completions() const { return completions_; }
 
-  // The outputs that the client asked for, in its order.
+  // The outputs that the client asked for, in its order; if it named none, default_output_count().
   uint32_t requested_count() const { return static_cast<uint32_t>(requested_.size()); }
   const TensorSpec& requested_spec(uint32_t i) const { return model_->outputs[requested_[i]]; }
   // With the batch dimension, and without padding.
@@ -126,7 +126,7 @@ class InferenceCall {
   using Dimensions = std::vector<std::pair<std::string_view, int64_t>>;
 
   InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query, const CallLimits& limits);
-  Result<std::vector<const TensorView*>> match_inputs(const Query& query) const;
+  Result<std::vector<const TensorView*>> match_inputs(const std::vector<TensorView>& sent) const;
   Status read_shapes(std::span<const TensorView* const> inputs);
   Status read_shape(const TensorSpec& spec, const TensorView& input);
   Status read_rows(const TensorSpec& spec, int64_t rows);
@@ -165,7 +165,8 @@ class InferenceCall {
   const CallLimits limits_;
   uint32_t rows_ = 0;  // 0 until the first input is read
   BucketId bucket_;
-  Dimensions dimensions_;  // what the client's variable dimensions are
+  std::vector<std::string> converted_;  // inputs whose numbers came as another type (adapted_inputs.h)
+  Dimensions dimensions_;               // what the client's variable dimensions are
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::vector<uint32_t> requested_;       // positions in outputs_

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "answer/inference/foreign_clients.h"
+
 namespace foliot {
 namespace {
 
@@ -59,10 +61,7 @@ std::string describe(const InferenceCall& call, uint32_t index) {
 }  // namespace
 
 bool is_compiled(const ModelInfo& model) {
-  constexpr std::string_view kContainer = "container:";
-  return model.pipeline == nullptr && model.task == nullptr &&
-         std::ranges::none_of(model.runnables,
-                              [&](const Runnable& runnable) { return runnable.kind.starts_with(kContainer); });
+  return model.pipeline == nullptr && model.task == nullptr && !is_container(model);
 }
 
 std::string describe_refused_inputs(const InferenceCall& call) {

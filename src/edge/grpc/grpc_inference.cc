@@ -82,7 +82,7 @@ class GrpcInference {
   // The answer stays until this is destroyed. The response is empty if it was refused.
   void take(std::unique_ptr<Answer> answer, ModelInferResponse& response) {
     answer_ = std::move(answer);
-    if (answer_->served()) encode_grpc_response(*answer_, request_.marks_final_response, response);
+    if (answer_->served()) encode_grpc_response(*answer_, request_, response);
   }
   // Before the response leaves: why it must not. What never began is settled.
   std::optional<CallError> settle() {

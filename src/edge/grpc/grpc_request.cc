@@ -4,6 +4,7 @@
 #include <inference.pb.h>
 
 #include "answer/inference/statistics.h"
+#include "edge/requests/content_type.h"
 #include "edge/requests/request_parameters.h"
 #include "edge/requests/server_info.h"
 #include "foundation/core/serialized_string.h"
@@ -58,6 +59,16 @@ bool narrow_as(DataType type, const InferTensorContents& contents, std::string& 
   }
 }
 
+// Bytes that show what the request keeps from now on.
+std::span<const std::byte> keep(std::string bytes, GrpcRequest& request) {
+  // A heap buffer stays where it is when the list of strings grows; a short
+  // string's does not.
+  bytes.reserve(sizeof(std::string));
+  const std::span<const std::byte> kept = std::as_bytes(std::span(bytes));
+  request.converted.push_back(std::move(bytes));
+  return kept;
+}
+
 Result<std::span<const std::byte>> contents_bytes(const InferInput& input, GrpcRequest& request) {
   const InferTensorContents& contents = input.contents();
   const std::optional<DataType> type = parse_data_type(input.datatype());
@@ -80,12 +91,7 @@ Result<std::span<const std::byte>> contents_bytes(const InferInput& input, GrpcR
   if (!narrow_as(*type, contents, bytes))
     return bad_grpc(
         fmt::format("input '{}': 'contents' holds a number that is not within {}", input.name(), input.datatype()));
-  // A heap buffer stays where it is when the list of strings grows; a short
-  // string's does not.
-  bytes.reserve(sizeof(std::string));
-  const std::span<const std::byte> view = std::as_bytes(std::span(bytes));
-  request.converted.push_back(std::move(bytes));
-  return view;
+  return keep(std::move(bytes), request);
 }
 
 // ---- Parameters
@@ -125,7 +131,12 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
   request.query.inputs.reserve(static_cast<size_t>(message.inputs_size()));
   for (int i = 0; i < message.inputs_size(); ++i) {
     const InferInput& input = message.inputs(i);
+    ContentType content_type = ContentType::kNone;
     for (const auto& [name, parameter] : input.parameters()) {
+      if (name == kContentTypeParameter) {
+        content_type = parse_content_type(parameter.string_param());
+        continue;
+      }
       FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name(), name, request.parameters.unknown));
     }
     TensorView view{.name = input.name(),
@@ -141,6 +152,9 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
     } else {
       FOLIOT_ASSIGN_OR_RETURN(view.bytes, contents_bytes(input, request));
     }
+    if (content_type == ContentType::kBase64 && view.datatype == to_string(DataType::kBytes)) {
+      view.bytes = keep(decode_base64_strings(view.bytes), request);
+    }
     request.query.inputs.push_back(std::move(view));
   }
   return Status::ok_status();
@@ -148,7 +162,12 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
 
 Status read_outputs(const inference::ModelInferRequest& message, GrpcRequest& request) {
   for (const InferOutput& output : message.outputs()) {
+    ContentType& content_type = request.output_types.emplace_back(ContentType::kNone);
     for (const auto& [name, parameter] : output.parameters()) {
+      if (name == kContentTypeParameter) {
+        content_type = parse_content_type(parameter.string_param());
+        continue;
+      }
       FOLIOT_RETURN_IF_ERROR(
           read_output_parameter(output.name(), name, value_of(parameter), request.parameters.unknown));
     }
@@ -186,7 +205,7 @@ void encode_number(RequestId number, inference::ModelInferResponse& message) {
   (*message.mutable_parameters())[std::string(kRequestParameter)].set_string_param(std::to_string(number.value()));
 }
 
-void encode_grpc_response(Answer& answer, bool marks_final_response, inference::ModelInferResponse& message) {
+void encode_grpc_response(Answer& answer, const GrpcRequest& request, inference::ModelInferResponse& message) {
   message.set_model_name(std::string(answer.name()));
   message.set_model_version(std::string(answer.version()));
   message.set_id(std::string(answer.id()));
@@ -198,7 +217,7 @@ void encode_grpc_response(Answer& answer, bool marks_final_response, inference::
     if (const auto* whole = std::get_if<int64_t>(&parameter.value)) to.set_int64_param(*whole);
     if (const auto* number = std::get_if<double>(&parameter.value)) to.set_double_param(*number);
   }
-  if (marks_final_response) (*message.mutable_parameters())["triton_final_response"].set_bool_param(true);
+  if (request.marks_final_response) (*message.mutable_parameters())["triton_final_response"].set_bool_param(true);
   for (uint32_t i = 0; i < answer.output_count(); ++i) {
     const TensorSpec& spec = answer.output_spec(i);
     auto* output = message.add_outputs();
@@ -206,7 +225,13 @@ void encode_grpc_response(Answer& answer, bool marks_final_response, inference::
     output->set_datatype(std::string(to_string(spec.type)));
     for (int64_t extent : answer.output_shape(i)) output->add_shape(extent);
     if (answer.output_is_padded(i)) (*output->mutable_parameters())["padded"].set_bool_param(true);
-    message.add_raw_output_contents(answer.take_output(i));
+    const ContentType asked = i < request.output_types.size() ? request.output_types[i] : ContentType::kNone;
+    if (const std::string_view content_type = content_type_of(spec, asked); !content_type.empty()) {
+      (*output->mutable_parameters())[std::string(kContentTypeParameter)].set_string_param(std::string(content_type));
+    }
+    std::string bytes = answer.take_output(i);
+    if (is_base64(spec, asked)) bytes = encode_base64_strings(std::as_bytes(std::span(bytes)));
+    message.add_raw_output_contents(std::move(bytes));
   }
 }
 

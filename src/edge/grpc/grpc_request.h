@@ -7,6 +7,7 @@
 
 #include "answer/inference/answer.h"
 #include "answer/inference/query.h"
+#include "edge/requests/content_type.h"
 #include "edge/requests/request_parameters.h"
 #include "foundation/base/status.h"
 
@@ -28,9 +29,10 @@ struct GrpcRequest {
   // message; input bytes show the message or `converted`.
   Query query;
   RequestParameters parameters;
-  std::vector<std::string> converted;  // of contents narrower than their field, and of strings
-  bool marks_final_response = false;   // triton_enable_empty_final_response
-  bool unordered = false;              // of a stream: its answer need not wait for earlier ones
+  std::vector<ContentType> output_types;  // of query.outputs
+  std::vector<std::string> converted;     // of contents narrower than their field, and of strings
+  bool marks_final_response = false;      // triton_enable_empty_final_response
+  bool unordered = false;                 // of a stream: its answer need not wait for earlier ones
 };
 
 // Errors: kInvalidArgument, kUnimplemented (shared memory, classification).
@@ -39,8 +41,8 @@ Result<GrpcRequest> decode_grpc_request(const inference::ModelInferRequest& mess
 // The number under which a log shows the request; nothing if that is 0.
 void encode_number(RequestId number, inference::ModelInferResponse& message);
 
-// REQUIRES: answer.served(). Takes its outputs.
-void encode_grpc_response(Answer& answer, bool marks_final_response, inference::ModelInferResponse& message);
+// `request`: the one that it answers. REQUIRES: answer.served(). Takes its outputs.
+void encode_grpc_response(Answer& answer, const GrpcRequest& request, inference::ModelInferResponse& message);
 
 // `all`: its versions.
 void encode_metadata(const ModelInfo& model, const std::vector<std::shared_ptr<const ModelInfo>>& all,

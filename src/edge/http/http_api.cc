@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "answer/inference/call_error.h"
+#include "answer/inference/foreign_clients.h"
 #include "edge/http/http_bodies.h"
 #include "edge/http/http_inference.h"
 #include "edge/http/http_jobs.h"
@@ -559,6 +560,14 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
   request->query.body_bytes = exchange.body().size();
   // Its rows were read for the highest version; which one answers is for the call to choose.
   const std::string name(table ? client_name(request->model->name) : model);
+  if (request->has_nulls) {
+    const auto found = parts_.names.find(name, version);
+    if (found.ok() && !is_container(**found)) {
+      charge_for_refused_body(parts_.gate, exchange);
+      return exchange.respond(error_response(Status::invalid_argument(
+          fmt::format("model '{}' takes no null among numbers; send NaN for one that is missing", name))));
+    }
+  }
   const std::vector<TensorView>& inputs = request->query.inputs;
   const bool has_shape = !inputs.empty() && !inputs.front().shape.empty();
   const int64_t first_extent = has_shape ? inputs.front().shape.front() : 1;

@@ -46,6 +46,27 @@ void append_parameters(const Answer& answer, std::string& json, HttpResponse& re
   json += '}';
 }
 
+void append_output_parameters(const TensorSpec& spec, ContentType asked, bool is_padded,
+                              std::optional<size_t> binary_bytes, std::string& json) {
+  const std::string_view content_type = content_type_of(spec, asked);
+  if (!binary_bytes && !is_padded && content_type.empty()) return;
+  json += ",\"parameters\":{";
+  if (binary_bytes) fmt::format_to(std::back_inserter(json), "\"binary_data_size\":{}", *binary_bytes);
+  const auto separate = [&json] {
+    if (json.back() != '{') json += ',';
+  };
+  if (is_padded) {
+    separate();
+    json += "\"padded\":true";
+  }
+  if (!content_type.empty()) {
+    separate();
+    fmt::format_to(std::back_inserter(json), "\"{}\":", kContentTypeParameter);
+    append_json_string(json, content_type);
+  }
+  json += '}';
+}
+
 // An output whose rows are written one by one.
 struct OutputRows {
   TensorSpec spec;
@@ -138,14 +159,15 @@ Status HttpInference::append_output(Answer& answer, uint32_t i, std::string& jso
   append_json_string(json, spec.name);
   fmt::format_to(std::back_inserter(json), ",\"datatype\":\"{}\",\"shape\":", to_string(spec.type));
   append_json_shape(json, answer.output_shape(i));
-  const std::string_view padded = answer.output_is_padded(i) ? "\"padded\":true" : "";
+  const ContentType asked = i < request_.output_types.size() ? request_.output_types[i] : ContentType::kNone;
+  if (is_base64(spec, asked)) bytes = encode_base64_strings(std::as_bytes(std::span(bytes)));
+  append_output_parameters(spec, asked, answer.output_is_padded(i),
+                           is_binary(i) ? std::optional(bytes.size()) : std::nullopt, json);
   if (is_binary(i)) {
-    fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}{}{}}}}}", bytes.size(),
-                   padded.empty() ? "" : ",", padded);
+    json += '}';
     body.push_back(std::move(bytes));
     return Status::ok_status();
   }
-  if (!padded.empty()) fmt::format_to(std::back_inserter(json), ",\"parameters\":{{{}}}", padded);
   json += ",\"data\":";
   const Status written = append_json_elements(json, spec.type, std::as_bytes(std::span(bytes)));
   if (!written.ok()) return written.with_context(fmt::format("output '{}'", spec.name));
@@ -166,6 +188,8 @@ HttpResponse HttpInference::predictions_of(Answer& answer) const {
     if (!batching) continue;
     rows = output.shape.front();
     output.shape.erase(output.shape.begin());
+    // MLServer's outputs of one number a row are [rows, 1], and the same number in a table.
+    if (!content_type_of(output.spec, ContentType::kNone).empty() && output.shape == Shape{1}) output.shape.clear();
   }
   // KServe's servers write null, and MLflow's the bare name.
   const NotFinite not_finite = table_ == TableForm::kV1 ? NotFinite::kNull : NotFinite::kNamed;

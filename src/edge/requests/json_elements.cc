@@ -89,7 +89,12 @@ template <typename T, typename Get>
 bool JsonElements::add_as(element value, Get get) {
   const auto append = [&](element each) {
     T number;
-    if (!get(each, number)) return false;
+    if (std::is_floating_point_v<T> && takes_null_ && each.is_null()) {
+      number = std::numeric_limits<T>::quiet_NaN();
+      has_nulls_ = true;
+    } else if (!get(each, number)) {
+      return false;
+    }
     char raw[sizeof(T)];
     std::memcpy(raw, &number, sizeof(T));
     bytes_.append(raw, sizeof(T));

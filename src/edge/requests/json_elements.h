@@ -25,8 +25,9 @@ std::string quote_not_finite(std::string_view json);
 // that are ragged are a tensor of no shape. Recursion follows the depth of the document, which its parser bounds.
 class JsonElements {
  public:
-  // REQUIRES: `type` is no 16-bit float. `bytes` outlives this.
-  JsonElements(DataType type, std::string& bytes) : type_(type), bytes_(bytes) {}
+  // Floating point takes null as NaN, if `takes_null`. REQUIRES: `type` is no 16-bit float. `bytes` outlives this.
+  JsonElements(DataType type, std::string& bytes, bool takes_null)
+      : type_(type), bytes_(bytes), takes_null_(takes_null) {}
 
   // An element or a list of them, of the same shape as those before. False: it is ragged, or holds what refused() says;
   // nothing may be added then.
@@ -35,6 +36,7 @@ class JsonElements {
   Shape shape() const;
 
   bool is_ragged() const { return is_ragged_; }
+  bool has_nulls() const { return has_nulls_; }
   // The first that is not of the type.
   std::optional<simdjson::dom::element> refused() const { return refused_; }
 
@@ -52,6 +54,8 @@ class JsonElements {
 
   const DataType type_;
   std::string& bytes_;
+  const bool takes_null_;
+  bool has_nulls_ = false;
   // By depth, as many as the parser allows lists within each other; [0] has the values that were added.
   std::vector<Level> levels_;
   bool is_ragged_ = false;

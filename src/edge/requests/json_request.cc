@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "edge/requests/content_type.h"
 #include "edge/requests/json_elements.h"
 #include "edge/requests/json_table.h"
 #include "edge/requests/request_parameters.h"
@@ -38,7 +39,8 @@ Result<std::string_view> read_string(element value, std::string_view what) {
 Result<object> read_object(element value, std::string_view what) { return read<object>(value, what, "an object"); }
 Result<array> read_array(element value, std::string_view what) { return read<array>(value, what, "an array"); }
 
-Result<std::string> convert_data(std::string_view input, std::string_view datatype, element data) {
+// `has_nulls` becomes true if some of the numbers are null.
+Result<std::string> convert_data(std::string_view input, std::string_view datatype, element data, bool& has_nulls) {
   const std::optional<DataType> type = parse_data_type(datatype);
   if (!type) return bad_json(fmt::format("input '{}': unknown datatype '{}'", input, datatype));
   if (*type == DataType::kFloat16 || *type == DataType::kBfloat16)
@@ -47,8 +49,9 @@ Result<std::string> convert_data(std::string_view input, std::string_view dataty
   std::string bytes;
   const bool strings = *type == DataType::kBytes;
   bytes.reserve(values.size() * (strings ? sizeof(uint32_t) : size_of(*type)));
-  JsonElements elements(*type, bytes);
+  JsonElements elements(*type, bytes, true);
   const bool is_tensor = elements.add(data);
+  has_nulls = has_nulls || elements.has_nulls();
   if (elements.is_ragged())
     return bad_json(
         fmt::format("input '{}': the rows of 'data' are ragged; each must have as many elements as the first", input));
@@ -69,6 +72,11 @@ ParameterValue value_of(element value) {
     case simdjson::dom::element_type::STRING: return std::string_view(value);
     default: return std::monostate();
   }
+}
+
+Result<ContentType> read_content_type(element value) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::string_view name, read_string(value, "'content_type'"));
+  return parse_content_type(name);
 }
 
 bool is_table_member(TableForm form, std::string_view key) {
@@ -96,6 +104,8 @@ struct JsonRequestDecoder::Parser {
   Status read_parameters(element value);
   Status read_input(element value);
   Status read_input_data(TensorView& input, std::optional<element> data, std::optional<uint64_t> binary_bytes);
+  // Bytes that show what the request keeps from now on.
+  std::span<const std::byte> keep(std::string bytes);
   Status read_output(element value);
 };
 
@@ -143,15 +153,21 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
     input.shape.push_back(known);
   }
   std::optional<uint64_t> binary_bytes;
+  ContentType content_type = ContentType::kNone;
   if (parameters)
     for (const auto& [key, parameter] : *parameters) {
       if (key == "binary_data_size") {
         FOLIOT_ASSIGN_OR_RETURN(binary_bytes, read<uint64_t>(parameter, "'binary_data_size'", "a number of bytes"));
+      } else if (key == kContentTypeParameter) {
+        FOLIOT_ASSIGN_OR_RETURN(content_type, read_content_type(parameter));
       } else {
         FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name, key, request.parameters.unknown));
       }
     }
   FOLIOT_RETURN_IF_ERROR(read_input_data(input, data, binary_bytes));
+  if (content_type == ContentType::kBase64 && input.datatype == to_string(DataType::kBytes)) {
+    input.bytes = keep(decode_base64_strings(input.bytes));
+  }
   request.query.inputs.push_back(std::move(input));
   return Status::ok_status();
 }
@@ -169,13 +185,18 @@ Status JsonRequestDecoder::Parser::read_input_data(TensorView& input, std::optio
     return Status::ok_status();
   }
   if (!data) return bad_json(fmt::format("input '{}' has neither 'data' nor 'binary_data_size'", input.name));
-  FOLIOT_ASSIGN_OR_RETURN(std::string bytes, convert_data(input.name, input.datatype, *data));
+  FOLIOT_ASSIGN_OR_RETURN(std::string bytes, convert_data(input.name, input.datatype, *data, request.has_nulls));
+  input.bytes = keep(std::move(bytes));
+  return Status::ok_status();
+}
+
+std::span<const std::byte> JsonRequestDecoder::Parser::keep(std::string bytes) {
   // A heap buffer stays where it is when the list of strings grows; a short
   // string's does not.
   bytes.reserve(sizeof(std::string));
-  input.bytes = std::as_bytes(std::span(bytes));
+  const std::span<const std::byte> kept = std::as_bytes(std::span(bytes));
   request.converted.push_back(std::move(bytes));
-  return Status::ok_status();
+  return kept;
 }
 
 Status JsonRequestDecoder::Parser::read_output(element value) {
@@ -193,16 +214,20 @@ Status JsonRequestDecoder::Parser::read_output(element value) {
   }
   if (name.empty()) return bad_json("an output has no 'name'");
   bool binary = request.binary_by_default;
+  ContentType content_type = ContentType::kNone;
   if (parameters)
     for (const auto& [key, parameter] : *parameters) {
       if (key == "binary_data") {
         FOLIOT_ASSIGN_OR_RETURN(binary, read<bool>(parameter, "'binary_data'", "true or false"));
+      } else if (key == kContentTypeParameter) {
+        FOLIOT_ASSIGN_OR_RETURN(content_type, read_content_type(parameter));
       } else {
         FOLIOT_RETURN_IF_ERROR(read_output_parameter(name, key, value_of(parameter), request.parameters.unknown));
       }
     }
   request.query.outputs.push_back(name);
   request.output_is_binary.push_back(binary);
+  request.output_types.push_back(content_type);
   return Status::ok_status();
 }
 

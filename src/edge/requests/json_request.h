@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "answer/inference/query.h"
+#include "edge/requests/content_type.h"
 #include "edge/requests/request_parameters.h"
 #include "foundation/base/status.h"
 #include "foundation/core/model_info.h"
@@ -26,9 +27,11 @@ struct JsonRequest {
   // body; input bytes show the body or `converted`.
   Query query;
   RequestParameters parameters;
-  std::vector<bool> output_is_binary;  // of query.outputs, in their order
-  bool binary_by_default = false;      // of the outputs, when none is named
-  std::vector<std::string> converted;  // what was numbers in the JSON
+  std::vector<bool> output_is_binary;     // of query.outputs, in their order
+  std::vector<ContentType> output_types;  // likewise
+  bool has_nulls = false;                 // NaN among the inputs is JSON's null; only containers take it
+  bool binary_by_default = false;         // of the outputs, when none is named
+  std::vector<std::string> converted;     // what was numbers in the JSON
   // The model for which a table was read, and whose inputs its columns name; null for other requests.
   std::shared_ptr<const ModelInfo> model;
 };

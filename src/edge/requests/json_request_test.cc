@@ -98,7 +98,6 @@ TEST_F(JsonRequestTest, RejectsNumbersOutsideTheDatatype) {
   EXPECT_FALSE(convert("INT32", "[1.5]").ok());
   EXPECT_FALSE(convert("FP32", "[1e39]").ok());
   EXPECT_FALSE(convert("FP32", "[\"1\"]").ok());
-  EXPECT_FALSE(convert("FP32", "[null]").ok());
   EXPECT_FALSE(convert("BOOL", "[2]").ok());
   EXPECT_FALSE(convert("FP32", "7").ok());
   EXPECT_THAT(convert("FP16", "[1]").status().message(), HasSubstr("binary"));
@@ -186,6 +185,35 @@ TEST_F(JsonRequestTest, ReportsWhatIsWrong) {
   EXPECT_THAT(error_of(R"({"inputs":[],"outputs":[{"name":"y","parameters":{"classification":3}}]})",
                        StatusCode::kUnimplemented),
               HasSubstr("classification"));
+}
+
+TEST_F(JsonRequestTest, NullIsNotANumberAndIsMarked) {
+  const auto request = decode(R"({"inputs":[{"name":"x","shape":[2],"datatype":"FP32","data":[1,null]}]})");
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  EXPECT_TRUE(request->has_nulls);
+  EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(request->query.inputs[0].bytes.data())[1]));
+  EXPECT_FALSE(convert("INT32", "[1,null]").ok());
+  EXPECT_FALSE(convert("BYTES", "[null]").ok());
+}
+
+TEST_F(JsonRequestTest, ContentTypesSayWhatStringsAre) {
+  const auto request = decode(R"({"parameters":{"content_type":"pd"},
+    "inputs":[{"name":"a","shape":[1],"datatype":"BYTES","parameters":{"content_type":"base64"},"data":["Zm9v"]},
+              {"name":"b","shape":[1],"datatype":"BYTES","parameters":{"content_type":"str"},"data":["Zm9v"]}],
+    "outputs":[{"name":"y","parameters":{"content_type":"base64"}},{"name":"z"}]})");
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  const auto text = [&](size_t i) {
+    const auto bytes = request->query.inputs[i].bytes.subspan(sizeof(uint32_t));
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  EXPECT_EQ(text(0), "foo");
+  EXPECT_EQ(text(1), "Zm9v");
+  EXPECT_EQ(request->output_types, (std::vector<ContentType>{ContentType::kBase64, ContentType::kNone}));
+  EXPECT_TRUE(request->parameters.unknown.names().empty());
+  EXPECT_THAT(
+      error_of(
+          R"({"inputs":[{"name":"a","shape":[1],"datatype":"BYTES","parameters":{"content_type":1},"data":[""]}]})"),
+      HasSubstr("'content_type' must be a string"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "answer/inference/foreign_clients.h"
 #include "edge/requests/json_elements.h"
 
 namespace foliot {
@@ -44,17 +45,25 @@ class TableRows {
   using Cells = std::vector<std::optional<element>>;  // by name, in the order of names()
 
   TableRows(std::string_view member, const ModelInfo& model) : member_(member), model_(model) {
-    converted_.resize(model.inputs.size());
-    for (size_t i = 0; i < model.inputs.size(); ++i) inputs_.emplace_back(model.inputs[i].type, converted_[i]);
-    for (const TensorSpec& input : model.inputs) names_.emplace_back(input.name);
-    for (size_t i = 0; i < names_.size(); ++i) index_[names_[i]] = i;
+    const TensorSpec& only = model.inputs.front();
+    has_columns_ = model.inputs.size() == 1 && !only.labels.empty() && !only.bound;
+    if (has_columns_) {
+      names_.assign(only.labels.begin(), only.labels.end());
+    } else {
+      for (const TensorSpec& input : model.inputs) names_.emplace_back(input.name);
+    }
+    converted_.resize(names_.size());
+    for (size_t i = 0; i < names_.size(); ++i) {
+      inputs_.emplace_back(spec(i).type, converted_[i], is_container(model));
+      index_[names_[i]] = i;
+    }
   }
 
   const std::vector<std::string_view>& names() const { return names_; }
   // Whether these names can only be those of the values in a row of the one input, which then count by their order.
   bool takes_in_order(const std::vector<std::string_view>& names) const {
-    return inputs_.size() == 1 && model_.inputs[0].shape.size() == 1 &&
-           std::ranges::find(names, names_[0]) == names.end();
+    return model_.inputs.size() == 1 && model_.inputs[0].shape.size() == 1 &&
+           std::ranges::none_of(names, [&](std::string_view name) { return index_.contains(name); });
   }
   Cells no_cells() const { return Cells(names_.size()); }
 
@@ -85,6 +94,11 @@ class TableRows {
 
   // A row of the only input.
   Status add_row(element row) {
+    array values;
+    if (has_columns_ && row.get(values) == simdjson::SUCCESS && values.size() == names_.size()) {
+      return add_row(Cells(values.begin(), values.end()));
+    }
+    if (has_columns_) return error(fmt::format("must be a list of {} numbers, or an object of them", names_.size()));
     if (inputs_.size() != 1) {
       return error(fmt::format("is no object; model '{}' has the inputs {}: send an object with a value for each",
                                model_.name, all_names()));
@@ -102,6 +116,15 @@ class TableRows {
                       rows_, model_.name));
     }
     JsonTable table;
+    if (has_columns_) {
+      const TensorSpec& only = model_.inputs.front();
+      table.converted.push_back(joined_columns(size_of(only.type)));
+      table.inputs.push_back({.name = only.name,
+                              .datatype = to_string(only.type),
+                              .shape = {static_cast<int64_t>(rows_), static_cast<int64_t>(names_.size())},
+                              .bytes = std::as_bytes(std::span(table.converted.back()))});
+      return table;
+    }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const TensorSpec& spec = model_.inputs[i];
       table.inputs.push_back({.name = spec.name, .datatype = to_string(spec.type), .shape = shape_of(i), .bytes = {}});
@@ -119,8 +142,20 @@ class TableRows {
   }
 
  private:
+  // Of one of names().
+  const TensorSpec& spec(size_t i) const { return model_.inputs[has_columns_ ? 0 : i]; }
+
+  std::string joined_columns(size_t element_bytes) const {
+    std::string joined;
+    joined.reserve(rows_ * converted_.size() * element_bytes);
+    for (size_t row = 0; row < rows_; ++row) {
+      for (const std::string& column : converted_) joined.append(column, row * element_bytes, element_bytes);
+    }
+    return joined;
+  }
+
   Status value_error(std::string_view where, element value, const JsonElements& input) const {
-    const DataType type = model_.inputs[&input - inputs_.data()].type;
+    const DataType type = spec(static_cast<size_t>(&input - inputs_.data())).type;
     if (input.is_ragged() && !value.is_array()) {
       return error(fmt::format("has {} in {}, where the rows before it have a list", shown_cell(value), where));
     }
@@ -149,6 +184,7 @@ class TableRows {
 
   const std::string_view member_;
   const ModelInfo& model_;
+  bool has_columns_ = false;  // of the one input, whose rows they are the numbers of
   std::vector<std::string_view> names_;
   std::map<std::string_view, size_t> index_;
   std::vector<std::string> converted_;

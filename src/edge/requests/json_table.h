@@ -7,8 +7,8 @@
 //   can
 //                 only be names of the values of the one input's row, which then count by their order
 //
-// Names are those of the inputs, in any order. A name that is missing, extra or twice there, and a value that is null
-// or of another type is an error.
+// Names are those of the inputs, in any order; of the columns of an only input (TensorSpec::labels). A name that is
+// missing, extra or twice there, and a value that is null or of another type is an error.
 //
 // Threading: any thread.
 #ifndef FOLIOT_EDGE_REQUESTS_JSON_TABLE_H_

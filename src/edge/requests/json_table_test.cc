@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -138,6 +139,27 @@ TEST_F(JsonTableTest, ParametersAreThoseOfV2) {
   ASSERT_EQ(request->parameters.unknown.names().size(), 1u);
   EXPECT_EQ(request->parameters.unknown.names()[0].name, "params");
   EXPECT_THAT(error_of(single({}), R"({"instances":[1],"parameters":{"timeout":-1}})"), HasSubstr("timeout"));
+}
+
+TEST_F(JsonTableTest, ColumnsOfTheOnlyInputCountByTheirNames) {
+  const auto model = single({2}, DataType::kFloat64);
+  model->inputs[0].labels = {"a", "b"};
+  for (const char* const body :
+       {R"({"dataframe_split": {"columns": ["b", "a"], "data": [[2, 1], [4, 3]]}})",
+        R"({"dataframe_split": {"columns": ["p", "q"], "data": [[1, 2], [3, 4]]}})",
+        R"({"instances": [[1, 2], [3, 4]]})", R"({"dataframe_records": [{"b": 2, "a": 1}, {"a": 3, "b": 4}]})",
+        R"({"inputs": {"b": [2, 4], "a": [1, 3]}})"}) {
+    const auto request = decode(model, body);
+    ASSERT_TRUE(request.ok()) << body << ": " << request.status().message();
+    EXPECT_EQ(request->query.inputs[0].shape, (Shape{2, 2}));
+    EXPECT_THAT(values<double>(request->query.inputs[0]), ElementsAre(1, 2, 3, 4)) << body;
+  }
+  EXPECT_THAT(error_of(model, R"({"dataframe_records": [{"a": 1}]})"), HasSubstr("lacks the column 'b'"));
+  EXPECT_THAT(error_of(model, R"({"instances": [[1, 2, 3]]})"), HasSubstr("must be a list of 2 numbers"));
+  EXPECT_THAT(error_of(model, R"({"instances": [[1, "x"]]})"), HasSubstr("has 'x' in column 'b'"));
+  EXPECT_THAT(error_of(model, R"({"instances": [[1, null]]})"), HasSubstr("has null in column 'b'"));
+  model->runnables[0].kind = "container:single";
+  EXPECT_TRUE(std::isnan(values<double>(decode(model, R"({"instances": [[1, null]]})")->query.inputs[0])[1]));
 }
 
 }  // namespace

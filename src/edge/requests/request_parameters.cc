@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "edge/requests/content_type.h"
 #include "foundation/base/check.h"
 
 namespace foliot {
@@ -184,6 +185,8 @@ Status read_request_parameter(std::string_view name, const ParameterValue& value
   if (name == "cost") return read_cost(name, value, parameters);
   if (name == "priority") return check_priority(name, value);
   if (name == "sequence_id") return check_sequence_id(name, value);
+  // Each input says by itself what it is, and a table is one by its inputs.
+  if (name == kContentTypeParameter) return Status();
   if (name == "sequence_start" || name == "sequence_end") return check_sequence_mark(name, value);
   parameters.unknown.add(NamePlace::kParameter, name);
   return Status();

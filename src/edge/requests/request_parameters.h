@@ -12,6 +12,8 @@
 //   cost                         honoured: of a task, at most, of one row, in dollars; likewise, above 0
 //   priority                     0, the default, honoured; refused else: order is by deadline
 //   sequence_id, _start, _end    0, "" and false honoured, since they say "no sequence"; refused else
+//   content_type                 of requests, as of MLServer's clients: read, and needs nothing; of inputs and outputs
+//                                by edge/requests/content_type.h
 //   shared_memory_*              refused, of inputs and outputs
 //   classification               of outputs: 0 honoured, refused else
 //

@@ -12,6 +12,7 @@
 #include "foundation/base/escaped_text.h"
 #include "foundation/core/bounded_row.h"
 #include "foundation/core/model_info.h"
+#include "foundation/core/serialized_string.h"
 
 namespace foliot {
 namespace {
@@ -124,12 +125,58 @@ Status add_bound(TensorSpec& tensor, std::optional<Shape> shape_max, std::option
   return status.ok() ? status : wrong(status.message());
 }
 
-Result<TensorSpec> read_tensor(element value, std::string_view list) {
+Result<std::vector<std::string>> read_columns(element value, std::string_view what) {
+  FOLIOT_ASSIGN_OR_RETURN(const array names, read<array>(value, what, "an array"));
+  std::vector<std::string> columns;
+  for (const element name : names) {
+    FOLIOT_ASSIGN_OR_RETURN(columns.emplace_back(), read_name(name, fmt::format("each of {}", what)));
+  }
+  return columns;
+}
+
+// A row of these elements, as the memory has it.
+Result<std::string> read_example(const TensorSpec& tensor, element value) {
+  const std::string what = fmt::format("'example' of {}", in_quotes(tensor.name));
+  FOLIOT_ASSIGN_OR_RETURN(const array values, read<array>(value, what, "an array"));
+  const bool strings = tensor.type == DataType::kBytes;
+  const uint64_t count = element_count(tensor.bound ? tensor.bound->shape : tensor.shape);
+  if (values.size() != count) return wrong(fmt::format("{} has {} elements; a row has {}", what, values.size(), count));
+  if (!strings && (tensor.bound || (tensor.type != DataType::kFloat32 && tensor.type != DataType::kFloat64))) {
+    return wrong(what + " is allowed of strings, and of FP32 and FP64 whose rows have one shape");
+  }
+  std::string row(row_bytes(tensor, Bucket()), '\0');
+  const std::span<std::byte> memory = std::as_writable_bytes(std::span(row));
+  std::string texts;
+  size_t at = 0;
+  for (const element each : values) {
+    if (strings) {
+      FOLIOT_ASSIGN_OR_RETURN(const std::string_view text, read<std::string_view>(each, what, "of strings"));
+      append_string(texts, text);
+      continue;
+    }
+    FOLIOT_ASSIGN_OR_RETURN(const double number, read<double>(each, what, "of numbers"));
+    fill(memory.subspan(at, size_of(tensor.type)), tensor.type, number);
+    at += size_of(tensor.type);
+  }
+  if (!strings) return row;
+  const uint64_t bytes = texts.size() - count * kStringLengthBytes;
+  if (bytes <= tensor.bound->string_bytes &&
+      write_row(tensor, tensor.bound->shape, std::as_bytes(std::span(texts)), memory)) {
+    return row;
+  }
+  return wrong(fmt::format("{} has {} bytes, and a row has {} at most", what, bytes, tensor.bound->string_bytes));
+}
+
+// `example`: a row of an input; empty where there is none.
+Result<TensorSpec> read_tensor(element value, std::string_view list, std::string& example) {
   FOLIOT_ASSIGN_OR_RETURN(const object members, read<object>(value, fmt::format("each of '{}'", list), "an object"));
   std::optional<std::string> name;
   std::optional<DataType> type;
   std::optional<Shape> shape, shape_max;
   std::optional<uint64_t> string_bytes;
+  std::optional<std::vector<std::string>> columns;
+  std::optional<element> shown;
+  const bool is_input = list == "inputs";
   for (const auto& [key, member] : members) {
     const auto what = [&, k = key] { return fmt::format("'{}' of one of '{}'", k, list); };
     if (key == "name") {
@@ -142,9 +189,14 @@ Result<TensorSpec> read_tensor(element value, std::string_view list) {
       FOLIOT_RETURN_IF_ERROR(set_once(shape_max, read_shape(member, what(), 0), what()));
     } else if (key == "string_bytes_max") {
       FOLIOT_RETURN_IF_ERROR(set_once(string_bytes, read_string_bytes(member, what()), what()));
+    } else if (key == "columns" && is_input) {
+      FOLIOT_RETURN_IF_ERROR(set_once(columns, read_columns(member, what()), what()));
+    } else if (key == "example" && is_input) {
+      FOLIOT_RETURN_IF_ERROR(set_once(shown, Result<element>(member), what()));
     } else {
       return unknown_key(key, fmt::format("one of '{}'", list),
-                         "'name', 'datatype', 'shape', 'shape_max', 'string_bytes_max'");
+                         is_input ? "'name', 'datatype', 'shape', 'shape_max', 'string_bytes_max', 'columns', 'example'"
+                                  : "'name', 'datatype', 'shape', 'shape_max', 'string_bytes_max'");
     }
   }
   if (!name || !type || !shape) {
@@ -152,19 +204,33 @@ Result<TensorSpec> read_tensor(element value, std::string_view list) {
   }
   TensorSpec tensor{*std::move(name), *type, *std::move(shape), {}};
   tensor.dimension_names.resize(tensor.shape.size());
+  tensor.labels = std::move(columns).value_or(std::vector<std::string>());
+  if (!tensor.labels.empty() && tensor.shape != Shape{static_cast<int64_t>(tensor.labels.size())}) {
+    return wrong(fmt::format("{} has {} 'columns' and the shape {}", in_quotes(tensor.name), tensor.labels.size(),
+                             to_string(tensor.shape)));
+  }
   FOLIOT_RETURN_IF_ERROR(add_bound(tensor, std::move(shape_max), string_bytes));
+  if (shown && limited_row_bytes(tensor) <= kContainerRowBytesMax) {
+    FOLIOT_ASSIGN_OR_RETURN(example, read_example(tensor, *shown));
+  }
   return tensor;
 }
 
-Result<std::vector<TensorSpec>> read_tensors(element value, std::string_view list) {
+struct Tensors {
+  std::vector<TensorSpec> specs;
+  std::vector<std::string> examples;
+};
+
+Result<Tensors> read_tensors(element value, std::string_view list) {
   FOLIOT_ASSIGN_OR_RETURN(const array elements, read<array>(value, fmt::format("'{}'", list), "an array"));
   std::vector<TensorSpec> tensors;
+  std::vector<std::string> examples;
   uint64_t bytes = 0;
   for (const element member : elements) {
     if (tensors.size() == kContainerTensorsMax) {
       return wrong(fmt::format("'{}' has more than {} tensors", list, kContainerTensorsMax));
     }
-    FOLIOT_ASSIGN_OR_RETURN(TensorSpec tensor, read_tensor(member, list));
+    FOLIOT_ASSIGN_OR_RETURN(TensorSpec tensor, read_tensor(member, list, examples.emplace_back()));
     if (std::ranges::find(tensors, tensor.name, &TensorSpec::name) != tensors.end()) {
       return wrong(fmt::format("'{}' has {} twice", list, in_quotes(tensor.name)));
     }
@@ -177,7 +243,7 @@ Result<std::vector<TensorSpec>> read_tensors(element value, std::string_view lis
   }
   if (tensors.empty())
     return wrong(fmt::format("'{}' is empty; 1 to {} tensors are allowed", list, kContainerTensorsMax));
-  return tensors;
+  return Tensors{std::move(tensors), std::move(examples)};
 }
 
 Result<uint32_t> read_batch_size_max(element value) {
@@ -202,11 +268,20 @@ uint64_t aligned_tensor_bytes(uint64_t bytes) {
 uint64_t ContainerDescription::input_bytes(uint32_t rows) const { return bytes_of(inputs, rows); }
 uint64_t ContainerDescription::output_bytes(uint32_t rows) const { return bytes_of(outputs, rows); }
 
-void write_zeros(const ContainerDescription& description, uint32_t rows, std::span<std::byte> memory) {
+void write_examples(const ContainerDescription& description, uint32_t rows, std::span<std::byte> memory) {
   std::ranges::fill(memory.first(description.input_bytes(rows)), std::byte{0});
-  for (const TensorSpec& input : description.inputs) {
+  for (size_t i = 0; i < description.inputs.size(); ++i) {
+    const TensorSpec& input = description.inputs[i];
+    const std::string_view example = description.examples[i];
     const uint64_t bytes = row_bytes(input, Bucket());
-    for (uint32_t row = 0; input.bound && row < rows; ++row) write_zeros(input, memory.subspan(row * bytes, bytes));
+    for (uint32_t row = 0; row < rows && (input.bound || !example.empty()); ++row) {
+      const std::span<std::byte> place = memory.subspan(row * bytes, bytes);
+      if (example.empty()) {
+        write_zeros(input, place);
+      } else {
+        std::ranges::copy(std::as_bytes(std::span(example)), place.begin());
+      }
+    }
     memory = memory.subspan(aligned_tensor_bytes(bytes * rows));
   }
 }
@@ -222,7 +297,7 @@ Result<ContainerDescription> parse_description(std::string_view json, uint32_t b
   if (error != simdjson::SUCCESS) return wrong(fmt::format("not valid JSON: {}", simdjson::error_message(error)));
   FOLIOT_ASSIGN_OR_RETURN(const object document, read<object>(root, "it", "an object"));
   std::optional<uint32_t> protocol, batch_size_max;
-  std::optional<std::vector<TensorSpec>> inputs, outputs;
+  std::optional<Tensors> inputs, outputs;
   for (const auto& [key, member] : document) {
     if (key == "protocol") {
       FOLIOT_RETURN_IF_ERROR(set_once(protocol, read_protocol(member), "'protocol'"));
@@ -239,7 +314,7 @@ Result<ContainerDescription> parse_description(std::string_view json, uint32_t b
   if (!protocol || !inputs || !outputs) {
     return wrong(fmt::format("it has no '{}'", !protocol ? "protocol" : !inputs ? "inputs" : "outputs"));
   }
-  ContainerDescription description{*std::move(inputs), *std::move(outputs),
+  ContainerDescription description{std::move(inputs->specs), std::move(outputs->specs), std::move(inputs->examples),
                                    batch_size_max.value_or(batch_size_default)};
   uint32_t& rows = description.batch_size_max;
   while (std::max(description.input_bytes(rows), description.output_bytes(rows)) > kContainerBatchBytesMax) --rows;

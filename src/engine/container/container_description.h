@@ -44,6 +44,8 @@ inline constexpr uint32_t kContainerBatchSizeDefault = 64;
 struct ContainerDescription {
   std::vector<TensorSpec> inputs;  // at least one, as of outputs; names are unique in each
   std::vector<TensorSpec> outputs;
+  // Of each input, a row that the model can compute; empty: zeros and empty strings.
+  std::vector<std::string> examples;
   // 1 to kBatchSizeMax; less than was sent where kContainerBatchBytesMax does not have room.
   uint32_t batch_size_max = kContainerBatchSizeDefault;
 
@@ -52,9 +54,9 @@ struct ContainerDescription {
   uint64_t output_bytes(uint32_t rows) const;
 };
 
-// Writes the inputs of a batch, from the beginning of the memory on: zeros and empty strings, of
+// Writes the inputs of a batch, from the beginning of the memory on: the examples, or else zeros and empty strings, of
 // the largest extents.
-void write_zeros(const ContainerDescription& description, uint32_t rows, std::span<std::byte> memory);
+void write_examples(const ContainerDescription& description, uint32_t rows, std::span<std::byte> memory);
 
 // Where the tensor after one of so many bytes begins.
 uint64_t aligned_tensor_bytes(uint64_t bytes);

@@ -51,6 +51,37 @@ TEST(ContainerDescriptionTest, TensorsBeginAtMultiplesOfTheAlignment) {
   EXPECT_EQ(parsed->output_bytes(9), 128u);
 }
 
+TEST(ContainerDescriptionTest, ExamplesAreWrittenInPlaceOfZeros) {
+  const auto parsed = parse_description(
+      description(R"({"name": "x", "datatype": "FP64", "shape": [2], "example": [1.5, 2], "columns": ["a", "b"]},)"
+                  R"({"name": "t", "datatype": "BYTES", "shape": [1], "string_bytes_max": 20, "example": ["Bern"]},)" +
+                  tensor("z", "FP32", "[1]")));
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->inputs[0].labels, (std::vector<std::string>{"a", "b"}));
+  std::vector<std::byte> memory(parsed->input_bytes(2), std::byte{7});
+  write_examples(*parsed, 2, memory);
+  const double* const numbers = reinterpret_cast<const double*>(memory.data());
+  EXPECT_EQ((std::vector<double>(numbers, numbers + 4)), (std::vector<double>{1.5, 2, 1.5, 2}));
+  const char* const texts = reinterpret_cast<const char*>(memory.data()) + 64;
+  EXPECT_EQ(std::string(texts, 8), std::string("\4\0\0\0Bern", 8));
+  EXPECT_EQ(std::string(texts + 24, 8), std::string("\4\0\0\0Bern", 8)) << "of the second row";
+  EXPECT_EQ(memory[128], std::byte{0});
+}
+
+TEST(ContainerDescriptionTest, ExamplesAndColumnsMustFit) {
+  expect_wrong(description(R"({"name": "x", "datatype": "FP64", "shape": [2], "example": [1]})"),
+               "has 1 elements; a row has 2");
+  expect_wrong(description(R"({"name": "x", "datatype": "FP64", "shape": [1], "example": ["a"]})"),
+               "must be of numbers");
+  expect_wrong(description(R"({"name": "x", "datatype": "INT64", "shape": [1], "example": [1]})"),
+               "is allowed of strings");
+  expect_wrong(
+      description(R"({"name": "x", "datatype": "BYTES", "shape": [1], "string_bytes_max": 3, "example": ["Bern"]})"),
+      "has 4 bytes, and a row has 3 at most");
+  expect_wrong(description(R"({"name": "x", "datatype": "FP64", "shape": [2], "columns": ["a"]})"),
+               "1 'columns' and the shape [2]");
+}
+
 TEST(ContainerDescriptionTest, RowsThatVaryHaveABound) {
   const auto parsed = parse_description(
       description(R"({"name": "t", "datatype": "BYTES", "shape": [2], "string_bytes_max": 100},)"
@@ -64,7 +95,7 @@ TEST(ContainerDescriptionTest, RowsThatVaryHaveABound) {
   EXPECT_FALSE(parsed->outputs[0].bound);
   EXPECT_EQ(parsed->input_bytes(1), 128u + 128u + 64u);  // 108, 92 and 34, in eights
   std::vector<std::byte> memory(parsed->input_bytes(2), std::byte{0xff});
-  write_zeros(*parsed, 2, memory);
+  write_examples(*parsed, 2, memory);
   EXPECT_EQ(memory[0], std::byte{0});
   EXPECT_EQ(memory[256], std::byte{7});       // the second tensor's extent, of the first row
   EXPECT_EQ(memory[256 + 96], std::byte{7});  // and of the second

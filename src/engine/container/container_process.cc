@@ -35,6 +35,8 @@ constexpr size_t kFailuresBytesMax = kBatchSizeMax / 8 + kBatchSizeMax * (sizeof
 constexpr size_t kReceivedBytes = 1 + std::max(kContainerDescriptionBytesMax, kFailuresBytesMax) + 1;
 // A wait for a packet is interrupted so often, to look at the time.
 constexpr suseconds_t kTickMicroseconds = 10'000;
+// A process that is starved of processor time has so many times start_timeout.
+constexpr int kStarvedStart = 10;
 // From the end of a process's connection to its own.
 constexpr int kEndingMilliseconds = 200;
 constexpr const char* kUnaskedPacket = "it broke the protocol with a packet that nothing asked for";
@@ -136,7 +138,7 @@ ContainerProcess::~ContainerProcess() {
 }
 
 Status ContainerProcess::load(const std::function<bool()>& cancelled) {
-  const Packet packet = receive(start_timeout_, While::kListening, &cancelled);
+  const Packet packet = receive(start_timeout_, While::kStarting, &cancelled);
   if (packet.kind != Packet::Kind::kReceived || packet.type() != kDescription) return why_not_loaded(packet);
   FOLIOT_ASSIGN_OR_RETURN(description_,
                           parse_description(packet.rest(), batch_size_max_.value_or(kContainerBatchSizeDefault)));
@@ -227,7 +229,11 @@ ContainerProcess::Packet ContainerProcess::receive(Duration timeout, While meanw
     const ssize_t got = ::recv(socket_.number(), received_.data(), received_.size(), 0);
     if (got > 0) return {Packet::Kind::kReceived, std::string_view(received_.data(), static_cast<size_t>(got))};
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) return {Packet::Kind::kEnded};
-    if (monotonic_now() - begin >= timeout) return {Packet::Kind::kLate};
+    const Duration taken = monotonic_now() - begin;
+    if (taken >= timeout) {
+      const bool starved = meanwhile == While::kStarting && taken - child_.queued_time() < timeout;
+      if (!starved || taken >= timeout * kStarvedStart) return {Packet::Kind::kLate};
+    }
     if (meanwhile == While::kWaiting) continue;
     listen(Duration());
     if (cancelled != nullptr && *cancelled && (*cancelled)()) return {Packet::Kind::kCancelled};

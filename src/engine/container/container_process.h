@@ -63,7 +63,8 @@ class ContainerProcess {
   // supervising thread, also after start() has returned. `cancelled`, if there is one, is
   // asked every few milliseconds. Errors, none of which leaves a process behind:
   // kInvalidArgument: it reported that it cannot be served, or its description is wrong;
-  // kUnavailable: cancelled; kResourceExhausted: it took longer than start_timeout, or
+  // kUnavailable: cancelled; kResourceExhausted: it took longer than start_timeout, in which
+  // the time does not count that it waited for a processor, up to ten times as long, or
   // there can be no more processes; kInternal: it ended.
   static Result<std::unique_ptr<ContainerProcess>> start(const ContainerOptions& options, OnLine on_line,
                                                          const std::function<bool()>& cancelled = {});
@@ -112,7 +113,8 @@ class ContainerProcess {
 
  private:
   struct Packet;
-  enum class While { kWaiting, kListening };
+  // kStarting: listening, and its time is that in which it has a processor, or waits for something else.
+  enum class While { kWaiting, kListening, kStarting };
 
   ContainerProcess(TemporaryFolder temporary, ChildProcess child, Descriptor socket, Descriptor handle,
                    const ContainerOptions& options, OnLine on_line);

@@ -57,7 +57,7 @@ Result<std::vector<Duration>> profile(ContainerProcess& process, std::span<const
   std::vector<Duration> result;
   for (const uint32_t rows : batch_sizes) {
     FOLIOT_CHECK(rows >= 1 && rows <= process.description().batch_size_max);
-    write_zeros(process.description(), rows, process.memory());
+    write_examples(process.description(), rows, process.memory());
     Result<Duration> taken = profile_batch(process, rows, options);
     if (!taken.ok()) return taken.status().with_context(fmt::format("a batch of {} rows", rows));
     result.push_back(result.empty() ? *taken : std::max(*taken, result.back()));

@@ -185,6 +185,13 @@ Duration ChildProcess::cpu_time() const {
   return Duration::seconds(used.tv_sec) + Duration::nanoseconds(used.tv_nsec);
 }
 
+Duration ChildProcess::queued_time() const {
+  if (status_) return Duration();
+  std::ifstream file(fmt::format("/proc/{}/schedstat", process_));
+  int64_t running = 0, queued = 0;
+  return file >> running >> queued ? Duration::nanoseconds(queued) : Duration();
+}
+
 bool ChildProcess::has_ended(bool wait) {
   if (status_) return true;
   status_ = parent_ == Parent::kUs ? end_of_group(process_, wait) : end_by_fork_server(end_, wait);

@@ -64,6 +64,9 @@ class ChildProcess {
   Result<Descriptor> handle() const;
   // Of all its threads so far; zero once it has ended.
   Duration cpu_time() const;
+  // How long its first thread was ready to run so far, and had no processor; zero once it has ended, or if the kernel
+  // does not count it.
+  Duration queued_time() const;
   // Resident, with what it shares with others; zero once it has ended.
   uint64_t memory_bytes() const;
 

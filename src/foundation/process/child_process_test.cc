@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -120,6 +121,30 @@ TEST(ChildProcessTest, ItsMemoryIsMeasured) {
   child->kill();
   listen_to_the_end(*child);
   EXPECT_EQ(child->memory_bytes(), 0u);
+}
+
+TEST(ChildProcessTest, TheTimeInWhichItHadNoProcessorIsMeasured) {
+  cpu_set_t all, first;
+  CPU_ZERO(&first);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(all), &all), 0);
+  int processor = 0;
+  while (!CPU_ISSET(processor, &all)) ++processor;
+  CPU_SET(processor, &first);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(first), &first), 0);
+  Result<ChildProcess> one = ChildProcess::start(shell("while :; do :; done"));
+  Result<ChildProcess> other = ChildProcess::start(shell("while :; do :; done"));
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(all), &all), 0);
+  ASSERT_TRUE(one.ok() && other.ok());
+  // Two that never wait share a processor.
+  std::string said, complained;
+  constexpr Duration kEnough = Duration::milliseconds(20);
+  for (int i = 0; i < 6000 && one->queued_time() < kEnough; ++i) {
+    one->listen(Duration::milliseconds(10), said, complained);
+  }
+  EXPECT_GE(one->queued_time(), kEnough);
+  one->kill();
+  listen_to_the_end(*one);
+  EXPECT_EQ(one->queued_time(), Duration());
 }
 
 TEST(ChildProcessTest, GetsNoDescriptorButThoseNamed) {

@@ -37,6 +37,7 @@ struct ForeignSettings {
 
   // The module of MLServer's runtime that reads the model, such as mlserver_sklearn; empty: none is named.
   std::string runtime;
+  std::string predict_fn;  // of scikit-learn's: the method that answers a call which names no output; empty: predict
   std::string model_file;  // in the folder of the model or its version; empty: the usual ones
   std::optional<Said<VersionChoice>> versions;
   std::string version;  // of a model that lies beside the file; empty: as without it

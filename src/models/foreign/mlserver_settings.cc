@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -34,6 +35,13 @@ constexpr std::array<Runtime, 5> kRuntimes{{
 constexpr size_t kTensorsMax = 256;                        // inputs, and outputs
 constexpr Duration kBatchTimeMax = Duration::seconds(10);  // as of model.toml's batch_delay
 
+// Letters, digits and underscores, the first no underscore.
+bool is_method_name(std::string_view name) {
+  constexpr size_t kBytesMax = 64;
+  return !name.empty() && name.size() <= kBytesMax && name.front() != '_' &&
+         std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; });
+}
+
 class MlserverReading {
  public:
   MlserverReading(std::string_view text, const Json& json, const std::string& file, ForeignNotes& notes,
@@ -46,12 +54,16 @@ class MlserverReading {
       if (!name->is_string() || name->get_ref<const std::string&>().empty()) return wrong("name", *name, "a text");
       to_.name = {name->get<std::string>(), at("name")};
     }
+    if (const Json* const cached = find(json_, "cache_enabled")) {
+      if (!cached->is_boolean()) return wrong("cache_enabled", *cached, "true or false");
+      to_.cache = {cached->get<bool>(), at("cache_enabled")};
+    }
     FOLIOT_RETURN_IF_ERROR(read_parameters());
     FOLIOT_RETURN_IF_ERROR(read_implementation());
     FOLIOT_RETURN_IF_ERROR(read_batches());
     for (const bool is_output : {false, true}) FOLIOT_RETURN_IF_ERROR(read_tensors(is_output));
-    note_others(json_,
-                {"name", "implementation", "parameters", "max_batch_size", "max_batch_time", "inputs", "outputs"});
+    note_others(json_, {"name", "implementation", "parameters", "max_batch_size", "max_batch_time", "inputs", "outputs",
+                        "cache_enabled"});
     return Status();
   }
 
@@ -84,7 +96,23 @@ class MlserverReading {
     if (!parameters->is_object()) return wrong("parameters", *parameters, "an object");
     if (const Json* const uri = find(*parameters, "uri")) FOLIOT_RETURN_IF_ERROR(read_uri(*uri));
     if (const Json* const version = find(*parameters, "version")) FOLIOT_RETURN_IF_ERROR(read_version(*version));
-    note_others(*parameters, {"uri", "version"});
+    // Of a request as a whole: each input says by itself what it is.
+    if (const Json* const type = find(*parameters, "content_type")) {
+      if (!type->is_string()) return wrong("content_type", *type, "a text");
+    }
+    if (const Json* const extra = find(*parameters, "extra")) FOLIOT_RETURN_IF_ERROR(read_extra(*extra));
+    note_others(*parameters, {"uri", "version", "content_type", "extra"});
+    return Status();
+  }
+
+  Status read_extra(const Json& extra) {
+    if (!extra.is_object()) return wrong("extra", extra, "an object");
+    if (const Json* const method = find(extra, "predict_fn")) {
+      const bool is_text = method->is_string();
+      if (is_text) to_.predict_fn = method->get<std::string>();
+      if (!is_text || !is_method_name(to_.predict_fn)) return wrong("predict_fn", *method, "the name of a method");
+    }
+    note_others(extra, {"predict_fn"});
     return Status();
   }
 
@@ -175,8 +203,25 @@ class MlserverReading {
         if (!declared.type) return wrong("datatype", *type, "a datatype, such as \"FP32\"");
       }
       if (const Json* const shape = find(tensor, "shape")) FOLIOT_RETURN_IF_ERROR(read_shape(*shape, declared));
+      if (const Json* const parameters = find(tensor, "parameters")) {
+        FOLIOT_RETURN_IF_ERROR(read_content_type(*parameters));
+      }
+      note_others(tensor, {"name", "datatype", "shape", "parameters"});
       to_.tensors.push_back(std::move(declared));
     }
+    return Status();
+  }
+
+  // A request says by itself what its tensors are, but that strings are base64.
+  Status read_content_type(const Json& parameters) {
+    if (!parameters.is_object()) return wrong("parameters", parameters, "an object");
+    const Json* const type = find(parameters, "content_type");
+    if (type != nullptr && !type->is_string()) return wrong("content_type", *type, "a name, such as \"np\"");
+    if (type != nullptr && type->get_ref<const std::string&>() == "base64") {
+      notes_.add(
+          fmt::format("{}: \"base64\" is not read: requests name it as a parameter of the tensor", at("content_type")));
+    }
+    note_others(parameters, {"content_type"});
     return Status();
   }
 

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 Result<ForeignSettings> read(std::string_view text) {
   return parse_mlserver_settings(text, "models/m/model-settings.json");
@@ -53,8 +54,24 @@ TEST(MlserverSettingsTest, ReadsWhatFoliotHas) {
       HasSubstr("model-settings.json:3: implementation: \"mlserver_sklearn.SKLearnModel\" is a runtime of MLServer's: "
                 "'uri' must be a file beside it that ends with .joblib, .pkl or .skops"));
   EXPECT_THAT(settings->notes, ElementsAre(HasSubstr("model-settings.json:7: version: \"v0.1.0\" is not read"),
-                                           HasSubstr("model-settings.json:7: \"content_type\" is not read"),
                                            HasSubstr("model-settings.json:6: \"parallel_workers\" is not read")));
+}
+
+TEST(MlserverSettingsTest, CodecsAndTheMethodAreReadAndOtherFieldsNamed) {
+  const auto settings = read(R"({"cache_enabled": true,
+    "parameters": {"uri": "m.joblib", "extra": {"predict_fn": "predict_proba", "device": "cpu"}},
+    "outputs": [{"name": "predict", "datatype": "BYTES", "tags": [], "parameters": {"content_type": "base64", "unit": "m"}}]})");
+  ASSERT_TRUE(settings.ok()) << settings.status().message();
+  EXPECT_TRUE(settings->cache->value);
+  EXPECT_EQ(settings->predict_fn, "predict_proba");
+  EXPECT_THAT(
+      settings->notes,
+      UnorderedElementsAre(HasSubstr("2: \"device\" is not read"), HasSubstr("3: \"tags\" is not read"),
+                           HasSubstr("3: content_type: \"base64\" is not read"), HasSubstr("3: \"unit\" is not read")));
+  EXPECT_THAT(wrong(R"({"parameters": {"extra": {"predict_fn": "__class__"}}})"),
+              HasSubstr("'predict_fn' must be the name of a method, not \"__class__\""));
+  EXPECT_THAT(wrong(R"({"inputs": [{"name": "x", "parameters": {"content_type": 3}}]})"), HasSubstr("must be a name"));
+  EXPECT_THAT(wrong(R"({"cache_enabled": "yes"})"), HasSubstr("must be true or false"));
 }
 
 TEST(MlserverSettingsTest, AnOnnxFileIsServed) {

@@ -50,6 +50,7 @@ void add_file_model(const ModelFolder& folder, ContainerOptions& options) {
       inputs += fmt::format("{} {}\n", tensor.type ? to_string(*tensor.type) : "", tensor.name);
     }
   }
+  if (!foreign.predict_fn.empty()) options.environment.push_back("FOLIOT_PREDICT_FN=" + foreign.predict_fn);
   if (!inputs.empty()) options.environment.push_back("FOLIOT_INPUTS=" + inputs);
   if (!outputs.empty()) options.environment.push_back("FOLIOT_OUTPUTS=" + outputs);
 }

@@ -1,0 +1,40 @@
+// Clients of MLServer and KServe: what a container that has the names of their servers' tensors does for them. A file
+// of a framework is served under these names (docs/FOLDERS.md); a model.py may have them, too.
+//
+// Threading: pure functions.
+#ifndef FOLIOT_ANSWER_INFERENCE_FOREIGN_CLIENTS_H_
+#define FOLIOT_ANSWER_INFERENCE_FOREIGN_CLIENTS_H_
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "foundation/core/model_info.h"
+#include "foundation/core/tensor.h"
+
+namespace foliot {
+
+// Of an input that the settings of those servers do not name.
+inline constexpr std::string_view kUnnamedInput = "input-0";
+// MLServer's name of the only result of MLflow's models.
+inline constexpr std::string_view kUnnamedOutput = "output-1";
+// Of scikit-learn's, by which MLServer names outputs.
+inline constexpr std::array<std::string_view, 5> kMethods = {"predict", "predict_proba", "predict_log_proba",
+                                                             "decision_function", "transform"};
+
+inline bool is_container(const ModelInfo& model) {
+  return std::ranges::any_of(model.runnables,
+                             [](const Runnable& runnable) { return runnable.kind.starts_with("container:"); });
+}
+
+inline bool is_method(std::string_view name) { return std::ranges::find(kMethods, name) != kMethods.end(); }
+
+// Of how many outputs, from the first on, calls get the answer that name none: of methods one, as with MLServer.
+inline size_t default_output_count(const ModelInfo& model) {
+  const auto is_named = [](const TensorSpec& output) { return is_method(output.name); };
+  return is_container(model) && std::ranges::all_of(model.outputs, is_named) ? 1 : model.outputs.size();
+}
+
+}  // namespace foliot
+
+#endif  // FOLIOT_ANSWER_INFERENCE_FOREIGN_CLIENTS_H_
