@@ -110,7 +110,13 @@ Status set_tasks(const TaskFlags& flags, TaskOptions& options, std::string& scal
 
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {
   const FlagGroup group(app, "Models");
-  app.add_option("--cache", options.cache, "folder for compiled models")->default_str("REPOSITORY/.foliot");
+  app.add_option("--cache", options.cache, "folder for compiled models, or s3://BUCKET/PREFIX to share them by")
+      ->default_str("REPOSITORY/.foliot");
+  app.add_option("--mirror", options.sources.mirror, "folder for the models of a REPOSITORY s3://BUCKET/PREFIX")
+      ->type_name("FOLDER");
+  add_bytes_flag(app, "mirror-limit", options.sources.mirror_bytes_max, "size of that folder", "no limit");
+  app.add_option("--endpoint", options.sources.endpoint, "URL of the object store, for s3://...")
+      ->default_str("AWS_ENDPOINT_URL of the environment, or Amazon's");
   app.add_option("--weights-tier", options.weights_tier, "where LOAD finds weights: memory or disk")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))

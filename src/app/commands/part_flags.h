@@ -13,6 +13,7 @@
 #include "engine/program/package.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
+#include "models/mirror/object_sources.h"
 #include "models/repository/compile_process.h"
 #include "models/repository/model_config.h"
 #include "node/devices/device_places.h"
@@ -28,6 +29,7 @@ struct RepositoryFlags {
   std::filesystem::path& cache;
   WeightsTier& weights_tier;
   ModelConfig& model_defaults;
+  ObjectSourceOptions& sources;
 };
 
 void add_frontend_flags(CLI::App& app, FrontendOptions& options);

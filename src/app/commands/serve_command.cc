@@ -37,6 +37,7 @@ int fail(const Status& status, int exit_code = kExitFailed) {
 struct ServeFlags {
   ServerOptions server;
   DeviceFlags devices;
+  ObjectSourceOptions sources;
   AccessFiles access;
   TaskFlags tasks;
   LoggerOptions log{.part = "serve"};
@@ -62,12 +63,17 @@ int serve(const ServeFlags& flags) {
   Logger log(flags.log, standard_error());
   ServerOptions options = flags.server;
   for (const std::string& line : flags.environment_said) say(log, line);
+  // Before a driver of a GPU, or a mirror, starts threads.
+  StopSignals signals;
+  const auto sources = open_object_sources(flags.sources, {options.repository, options.cache, options.watch_interval},
+                                           log, [&] { return signals.arrived(); });
+  if (signals.arrived()) return 0;
+  if (!sources.ok()) return fail(sources.status(), kExitNothingToServe);
+  options.package_share = sources.value().packages;
   const auto lone = find_named_model(flags, options);
   if (!lone.ok()) return fail(lone.status(), kExitNothingToServe);
   options.frontend.log_levels = log_levels(flags.log);
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
-  // Before a driver of a GPU starts threads.
-  StopSignals signals;
   Result<DevicePlaces> places = device_places(flags.devices);
   if (!places.ok()) return fail(places.status(), kExitUsage);
   options.worker.devices = std::move(places).value();
@@ -142,12 +148,14 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       "  curl localhost:8000/v2/health/ready");
   auto flags = std::make_shared<ServeFlags>();
   ServerOptions* const options = &flags->server;
-  command->add_option("repository", options->repository, "a model, or a folder with a folder per model")
+  command
+      ->add_option("repository", options->repository,
+                   "a model, or a folder with a folder per model, or s3://BUCKET/PREFIX")
       ->default_str("MLSERVER_MODEL_URI of the environment");
   command->add_option("--model-name", flags->model_name, "name of a model alone whose settings give it none")
       ->type_name("NAME")
       ->default_str("that of its file or folder");
-  add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
+  add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults, flags->sources});
   add_state_flag(*command, options->state);
   command->add_option("--observations", options->observations, "folder in which personal models keep observations")
       ->type_name("FOLDER")

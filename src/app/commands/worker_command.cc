@@ -32,6 +32,7 @@ constexpr uint64_t kPageCacheBytes = 21'500'000'000;
 struct WorkerFlags {
   WorkerServerOptions server;
   DeviceFlags devices;
+  ObjectSourceOptions sources;
   LoggerOptions log{.part = "worker"};
   // Emulated ones:
   std::string emulate;
@@ -85,6 +86,11 @@ Status run_real(const WorkerFlags& flags) {
   options.container_command = container_launch_command();
   options.python_package = python_package_folder();
   options.on_ready = [&](size_t count) { say(log, fmt::format("ready: {} models", count)); };
+  FOLIOT_ASSIGN_OR_RETURN(
+      const ObjectSources sources,
+      open_object_sources(flags.sources, {options.repository, options.cache, options.watch_interval}, log,
+                          [&] { return signals.arrived(); }));
+  options.package_share = sources.packages;
   WorkerServer server(std::move(options), log);
   const Status status = server.start(reporter, [&] { return signals.arrived(); });
   if (signals.arrived()) return Status();
@@ -129,7 +135,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
       "Without --tls-link-... there is no authentication: listen on a trusted network only.");
   auto flags = std::make_shared<WorkerFlags>();
   WorkerServerOptions& server = flags->server;
-  command->add_option("repository", server.repository, "folder with a folder per model");
+  command->add_option("repository", server.repository, "folder with a folder per model, or s3://BUCKET/PREFIX");
   command
       ->add_option("--controller", server.controller,
                    "HOST:PORT of the controller; of several, each of them, with commas between")
@@ -158,7 +164,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_bytes_flag(*command, "held", server.held_bytes, "memory for what stages of pipelines compute, until it is used");
   add_bytes_flag(*command, "frame-max", server.frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what was given when stopping");
-  add_repository_flags(*command, {server.cache, server.weights_tier, server.model_defaults});
+  add_repository_flags(*command, {server.cache, server.weights_tier, server.model_defaults, flags->sources});
   add_change_flags(*command,
                    {server.watch_interval, server.compile_limits, server.compile_in_background, server.compilations});
   add_container_flags(*command, server.containers);

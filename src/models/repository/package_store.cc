@@ -82,8 +82,13 @@ class PackageStore::Turn {
   bool has_it_ = false;
 };
 
-PackageStore::PackageStore(fs::path folder, WeightsTier tier, std::string device, Compile compile)
-    : folder_(std::move(folder)), tier_(tier), device_(std::move(device)), compile_(std::move(compile)) {}
+PackageStore::PackageStore(fs::path folder, WeightsTier tier, std::string device, Compile compile,
+                           std::shared_ptr<PackageShare> share)
+    : folder_(std::move(folder)),
+      tier_(tier),
+      device_(std::move(device)),
+      compile_(std::move(compile)),
+      share_(std::move(share)) {}
 
 fs::path PackageStore::file_of(const std::string& key) const { return folder_ / (key + ".foliot"); }
 
@@ -120,7 +125,7 @@ Status PackageStore::check_writable() const {
 
 Result<std::optional<Package>> PackageStore::find(const fs::path& model, const CompileOptions& options) {
   FOLIOT_ASSIGN_OR_RETURN(const Hashes hashes, hash(model, options));
-  Result<Package> package = open(hashes.key);
+  Result<Package> package = open_or_fetch(hashes.key);
   if (!package.ok()) return std::optional<Package>();
   package->content = hashes.content;
   return std::optional<Package>(std::move(package).value());
@@ -141,7 +146,7 @@ Result<Package> PackageStore::get_with(const Hashes& hashes, const fs::path& mod
                                        const CompileWatch& watch) {
   Turn turn(*this, hashes.key);
   FOLIOT_RETURN_IF_ERROR(turn.wait(watch));
-  Result<Package> package = open(hashes.key);
+  Result<Package> package = options.first_size_only ? open(hashes.key) : open_or_fetch(hashes.key);
   if (!package.ok()) package = compile_and_open(hashes.key, model, options, watch);
   if (package.ok()) package->content = hashes.content;
   return package;
@@ -163,7 +168,11 @@ Result<Package> PackageStore::compile_and_open(const std::string& key, const fs:
     return Status::internal(fmt::format("cannot write {}: {}", file_of(key).string(), error_text(errno)));
   }
   Result<Package> package = open(key);
-  if (!package.ok()) fs::remove(file_of(key), error);
+  if (!package.ok()) {
+    fs::remove(file_of(key), error);
+  } else if (share_ != nullptr) {
+    share_->offer(key, file_of(key));
+  }
   return package;
 }
 
@@ -181,6 +190,19 @@ Status PackageStore::compile_to(const Draft& draft, const fs::path& model, const
 Result<Package> PackageStore::open(const std::string& key) {
   if (std::optional<Package> package = find_open(key)) return *std::move(package);
   return open_file(key, file_of(key));
+}
+
+// What was shared is checked as what lies here: a damaged package is compiled in its place, and offered.
+Result<Package> PackageStore::open_or_fetch(const std::string& key) {
+  Result<Package> package = open(key);
+  if (package.ok() || share_ == nullptr) return package;
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  Draft draft(file_of(key));
+  if (!draft.file().is_open() || !share_->fetch(key, draft.file().number())) return package;
+  FOLIOT_RETURN_IF_ERROR(open_package(draft.path(), tier_).status());
+  if (!draft.publish()) return package;
+  return open(key);
 }
 
 std::optional<Package> PackageStore::find_open(const std::string& key) {

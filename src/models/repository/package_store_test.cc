@@ -8,6 +8,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <future>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -226,6 +230,73 @@ TEST_F(PackageStoreTest, OneOfSeveralThatWantAPackageCompilesIt) {
 TEST_F(PackageStoreTest, AFolderThatCannotBeWrittenIsSaid) {
   std::ofstream(folder_ / "cache") << "a file";
   EXPECT_THAT(get().status().message(), HasSubstr("--cache"));
+}
+
+// Packages of other machines, by their keys.
+class TestShare : public PackageShare {
+ public:
+  bool fetch(const std::string& key, int output) override {
+    ++fetched;
+    const auto found = packages.find(key);
+    if (found == packages.end()) return false;
+    return ::write(output, found->second.data(), found->second.size()) == static_cast<ssize_t>(found->second.size());
+  }
+  void offer(const std::string& key, const std::filesystem::path& package) override {
+    std::ifstream file(package, std::ios::binary);
+    packages[key] = std::string(std::istreambuf_iterator<char>(file), {});
+  }
+  std::map<std::string, std::string> packages;
+  int fetched = 0;
+};
+
+class SharedPackageStoreTest : public PackageStoreTest {
+ protected:
+  // The store of another machine.
+  PackageStore machine(const std::string& name) {
+    return {folder_ / name, WeightsTier::kMemory, "device 1",
+            [this](const auto&, const CompileOptions&, int output, const CompileWatch&) { return compile(output); },
+            share_};
+  }
+  const std::shared_ptr<TestShare> share_ = std::make_shared<TestShare>();
+};
+
+TEST_F(SharedPackageStoreTest, WhatOneMachineCompiledAnotherFinds) {
+  PackageStore first = machine("first");
+  PackageStore second = machine("second");
+  ASSERT_TRUE(first.get(model(), {}).ok());
+  ASSERT_EQ(share_->packages.size(), 1u);
+  const auto found = second.find(model(), {});
+  ASSERT_TRUE(found.ok() && found.value().has_value());
+  EXPECT_EQ(found.value()->content.size(), 32u);
+  EXPECT_EQ(compiled_, 1);
+  const int fetched = share_->fetched;
+  ASSERT_TRUE(machine("second").get(model(), {}).ok());
+  EXPECT_EQ(share_->fetched, fetched) << "it lies here now";
+  EXPECT_EQ(compiled_, 1);
+}
+
+TEST_F(SharedPackageStoreTest, ADamagedPackageIsCompiledAndOffered) {
+  PackageStore first = machine("first");
+  ASSERT_TRUE(first.get(model(), {}).ok());
+  const std::string key = share_->packages.begin()->first;
+  const std::string whole = share_->packages.begin()->second;
+  for (const std::string& damaged : {std::string(), std::string("x"), whole.substr(0, whole.size() / 2)}) {
+    share_->packages[key] = damaged;
+    compiled_ = 0;
+    PackageStore second = machine("second" + std::to_string(damaged.size()));
+    ASSERT_TRUE(second.get(model(), {}).ok());
+    EXPECT_EQ(compiled_, 1);
+    EXPECT_EQ(share_->packages[key], whole);
+  }
+}
+
+TEST_F(SharedPackageStoreTest, TwoProcessesShareAFolder) {
+  PackageStore first = machine("shared");
+  PackageStore second = machine("shared");
+  ASSERT_TRUE(first.get(model(), {}).ok());
+  share_->packages.clear();
+  ASSERT_TRUE(second.get(model(), {}).ok());
+  EXPECT_EQ(compiled_, 1);
 }
 
 }  // namespace

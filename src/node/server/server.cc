@@ -77,18 +77,20 @@ class Server::Parts {
   explicit Parts(const ServerOptions& options)
       : options_(options),
         compiler_(options.compile_command, options.compile_limits),
-        packages_(cache_folder(options.repository, options.cache), options.weights_tier,
-                  package_device(options.worker.devices),
-                  [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
-                    return compiler_.compile(
-                        {.model = model,
-                         .options = compile_options,
-                         .threads = threads_max(options_.worker.devices),
-                         .gpu = gpu_of(options_.worker.devices),
-                         .share = options_.compile_in_background && catalog_.ready() ? CpuShare::kLeftover
-                                                                                     : CpuShare::kWhole},
-                        output, watch);
-                  }),
+        packages_(
+            cache_folder(options.repository, options.cache), options.weights_tier,
+            package_device(options.worker.devices),
+            [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
+              return compiler_.compile(
+                  {.model = model,
+                   .options = compile_options,
+                   .threads = threads_max(options_.worker.devices),
+                   .gpu = gpu_of(options_.worker.devices),
+                   .share =
+                       options_.compile_in_background && catalog_.ready() ? CpuShare::kLeftover : CpuShare::kWhole},
+                  output, watch);
+            },
+            options.package_share),
         repository_({options.repository,
                      options.model_defaults,
                      {},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "foundation/logging/logger.h"
 #include "models/repository/compile_process.h"
 #include "models/repository/model_config.h"
+#include "models/repository/package_share.h"
 #include "node/devices/local_worker.h"
 #include "node/repository/container_check.h"
 #include "node/server/kept_jobs.h"
@@ -26,8 +28,9 @@ namespace foliot {
 
 struct ServerOptions {
   std::filesystem::path repository;
-  std::filesystem::path cache;         // empty: <repository>/.foliot
-  std::string state;                   // where applications keep what they learn (StateKeeper); empty: nowhere
+  std::filesystem::path cache;                  // empty: <repository>/.foliot
+  std::shared_ptr<PackageShare> package_share;  // of PackageStore; null: none
+  std::string state;                            // where applications keep what they learn (StateKeeper); empty: nowhere
   std::filesystem::path observations;  // folder of what personal models observe; empty: <repository>/.observations
   uint32_t personal_threads = 1;       // of predictions and topK of personal models
   KeptJobsOptions jobs;

@@ -166,7 +166,8 @@ PackageStore WorkerServer::Parts::make_packages() {
                  .gpu = gpu_of(options_.worker.devices),
                  .share = options_.compile_in_background && serves_.load() ? CpuShare::kLeftover : CpuShare::kWhole},
                 output, watch);
-          }};
+          },
+          options_.package_share};
 }
 
 WorkerLink::Watch WorkerServer::Parts::link_watch() {

@@ -24,6 +24,7 @@
 #include "foundation/logging/logger.h"
 #include "models/repository/compile_process.h"
 #include "models/repository/model_config.h"
+#include "models/repository/package_share.h"
 #include "node/devices/local_worker.h"
 #include "node/files/telemetry.h"
 #include "node/repository/container_check.h"
@@ -37,7 +38,8 @@ struct WorkerServerOptions {
   std::vector<std::string> models;            // patterns of names; empty: all of the repository
   std::string controller = "127.0.0.1:8100";  // HOST:PORT of each controller, with commas between them
   std::filesystem::path repository;
-  std::filesystem::path cache;  // empty: <repository>/.foliot
+  std::filesystem::path cache;                  // empty: <repository>/.foliot
+  std::shared_ptr<PackageShare> package_share;  // of PackageStore; null: none
   WeightsTier weights_tier = WeightsTier::kMemory;
   ModelConfig model_defaults;
   std::vector<std::string>
