@@ -9,12 +9,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/objectstore/digest.h"
 #include "foundation/objectstore/object_store.h"
 
@@ -43,7 +43,7 @@ class TestObjects {
   bool has_etags_of_content = true;
   std::function<void(const std::string& key)> on_read = [](const std::string&) {};
 
-  std::mutex mutex;  // guards what follows
+  Mutex mutex;  // held for what follows, and for the objects, by threads
   uint64_t lists = 0;
   uint64_t bytes_read = 0;
   std::vector<std::string> reads;
@@ -56,7 +56,7 @@ class TestObjectStore : public ObjectStore {
   std::string place() const override { return all_.place; }
 
   Result<std::vector<StoredObject>> list() override {
-    const std::lock_guard lock(all_.mutex);
+    const MutexLock lock(all_.mutex);
     ++all_.lists;
     FOLIOT_RETURN_IF_ERROR(all_.list_failure);
     std::vector<StoredObject> objects;
@@ -69,7 +69,7 @@ class TestObjectStore : public ObjectStore {
     std::string bytes;
     bool cut = false;
     {
-      const std::lock_guard lock(all_.mutex);
+      const MutexLock lock(all_.mutex);
       all_.reads.push_back(object.key);
       FOLIOT_ASSIGN_OR_RETURN(const TestObjects::Object* found, look_up(object.key));
       if (found->etag != object.etag) return Status::not_found("it was changed");
@@ -97,13 +97,13 @@ class TestObjectStore : public ObjectStore {
   Result<std::optional<uint64_t>> part_bytes(const StoredObject&) override { return std::optional<uint64_t>(); }
 
   Result<StoredObject> find(const std::string& key) override {
-    const std::lock_guard lock(all_.mutex);
+    const MutexLock lock(all_.mutex);
     FOLIOT_ASSIGN_OR_RETURN(const TestObjects::Object* found, look_up(key));
     return StoredObject{key, found->etag, found->content.size()};
   }
 
   Status write(const std::string& key, int file) override {
-    const std::lock_guard lock(all_.mutex);
+    const MutexLock lock(all_.mutex);
     if (const auto failure = all_.failures.find(key); failure != all_.failures.end()) return failure->second;
     std::string content(static_cast<size_t>(::lseek(file, 0, SEEK_END)), '\0');
     if (::pread(file, content.data(), content.size(), 0) != static_cast<ssize_t>(content.size())) {

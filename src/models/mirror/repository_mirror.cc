@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -27,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kRecordName = "record";
-constexpr std::chrono::milliseconds kCancelInterval(100);
+constexpr Duration kCancelInterval = Duration::milliseconds(100);
 // Models that are loaded while others are served must not slow these.
 constexpr int kMirrorNice = 10;
 
@@ -85,6 +84,7 @@ Status RepositoryMirror::take_folder() {
   fs::create_directories(folder, error);
   if (error) return file_failure("make the mirror", folder, error.value());
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<fs::path> entries, list_folder(folder));
+  const MutexLock lock(mutex_);
   record_ = MirrorRecord::read(folder / kRecordName);
   if (record_.place.empty() && !entries.empty() && !fs::exists(folder / "incoming", error)) {
     return Status::invalid_argument(
@@ -118,7 +118,10 @@ Status RepositoryMirror::look() {
   const auto store = options_.connect([this] { return stopping_.load(); });
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, store->list());
   const auto folders = lay_out(objects, options_.name);
-  changes_ = {};
+  {
+    const MutexLock lock(mutex_);
+    changes_ = {};
+  }
   remove_gone(folders);
   std::vector<Task> tasks;
   for (const auto& [name, folder] : folders) {
@@ -132,13 +135,17 @@ Status RepositoryMirror::look() {
   }
   bring_all(std::move(tasks));
   if (!stopping_) drop_partials(folders);
-  if (changes_.brought + changes_.removed == 0) return Status();
-  options_.log(Severity::kInfo, fmt::format("{}: {} folders loaded ({}), {} removed", place_, changes_.brought,
-                                            format_bytes(changes_.bytes), changes_.removed));
-  if (changes_.unverified > 0) {
+  const Changes changes = [this] {
+    const MutexLock lock(mutex_);
+    return changes_;
+  }();
+  if (changes.brought + changes.removed == 0) return Status();
+  options_.log(Severity::kInfo, fmt::format("{}: {} folders loaded ({}), {} removed", place_, changes.brought,
+                                            format_bytes(changes.bytes), changes.removed));
+  if (changes.unverified > 0) {
     options_.log(Severity::kWarning, fmt::format("{}: {} objects were checked for their length alone, since their "
                                                  "ETags are no hash of what they hold",
-                                                 place_, changes_.unverified));
+                                                 place_, changes.unverified));
   }
   return Status();
 }
@@ -159,20 +166,20 @@ void RepositoryMirror::remove_gone(const std::map<std::string, MirroredFolder>& 
       continue;
     }
     fs::remove_all(gone, error);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(record_.files, [&](const auto& file) { return is_of_folder(file.first, name); });
     reported_.erase(name);
     ++changes_.removed;
   }
+  const MutexLock lock(mutex_);
   if (changes_.removed == 0) return;
-  const std::lock_guard lock(mutex_);
   if (const Status status = record_.write(options_.folder / kRecordName); !status.ok()) {
     options_.log(Severity::kError, status.message());
   }
 }
 
 bool RepositoryMirror::is_current(const MirroredFolder& folder) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::string& any = folder.paths.begin()->first;
   const std::string name = any.substr(0, any.find('/'));
   size_t known = 0;
@@ -203,7 +210,7 @@ void RepositoryMirror::bring_all(std::vector<Task> tasks) {
 Status RepositoryMirror::bring(ObjectStore& store, const Task& task) {
   std::vector<const StoredObject*> needed;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [path, index] : task.folder->paths) {
       const StoredObject& object = task.folder->objects[index];
       const auto file = record_.files.find(path);
@@ -218,7 +225,7 @@ Status RepositoryMirror::bring(ObjectStore& store, const Task& task) {
   Status status;
   for (size_t i = 0; i < needed.size() && status.ok(); ++i) status = load(store, *needed[i]);
   if (status.ok()) status = put_in_place(task, needed);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   reserved_bytes_ -= bytes;
   if (!status.ok()) return status;
   ++changes_.brought;
@@ -227,7 +234,7 @@ Status RepositoryMirror::bring(ObjectStore& store, const Task& task) {
 }
 
 Status RepositoryMirror::reserve(const Task& task, uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uint64_t used = reserved_bytes_;
   for (const auto& [path, file] : record_.files) used += file.bytes;
   if (bytes > options_.bytes_max || used > options_.bytes_max - bytes) {
@@ -250,7 +257,7 @@ Status RepositoryMirror::load(ObjectStore& store, const StoredObject& object) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!file.is_open()) return file_failure("write", path, errno);
   FOLIOT_ASSIGN_OR_RETURN(const bool verified, download(store, object, file.number()));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!verified) ++changes_.unverified;
   return Status();
 }
@@ -283,7 +290,7 @@ Status RepositoryMirror::put_in_place(const Task& task, const std::vector<const 
     const Descriptor file(::open((models() / path->first).c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.is_open() || ::fdatasync(file.number()) != 0) return file_failure("write", models() / path->first, errno);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(record_.files, [&](const auto& file) { return is_of_folder(file.first, task.name); });
   record_.files.merge(files);
   return record_.write(options_.folder / kRecordName);
@@ -307,7 +314,7 @@ void RepositoryMirror::drop_partials(const std::map<std::string, MirroredFolder>
 void RepositoryMirror::report(const std::string& name, const Status& status) {
   if (stopping_) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto before = reported_.find(name);
     if (before == reported_.end() ? status.ok() : before->second == status.message()) return;
     if (status.ok()) {
@@ -328,8 +335,8 @@ void RepositoryMirror::report(const std::string& name, const Status& status) {
 Status RepositoryMirror::start(Duration interval, const std::function<bool()>& cancelled) {
   FOLIOT_ASSIGN_OR_RETURN(thread_,
                           Thread::start({.name = "mirror", .nice = kMirrorNice}, [this, interval] { run(interval); }));
-  std::unique_lock lock(mutex_);
-  while (!first_look_ && !cancelled()) changed_.wait_for(lock, kCancelInterval);
+  const MutexLock lock(mutex_);
+  while (!first_look_ && !cancelled()) changed_.wait_for(mutex_, kCancelInterval);
   if (!first_look_) return Status::unavailable("stopped while starting");
   if (!record_.files.empty()) return Status();
   FOLIOT_RETURN_IF_ERROR(*first_look_);
@@ -341,16 +348,16 @@ void RepositoryMirror::run(Duration interval) {
   while (!stopping_) {
     const Status status = look();
     report("", status.with_context("listing"));
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!first_look_) first_look_ = status;
     changed_.notify_all();
-    changed_.wait_for(lock, std::chrono::nanoseconds(interval.nanoseconds()), [this] { return stopping_.load(); });
+    changed_.wait_for(mutex_, interval, [this] { return stopping_.load(); });
   }
 }
 
 void RepositoryMirror::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();

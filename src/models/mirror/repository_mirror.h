@@ -14,19 +14,18 @@
 #define FOLIOT_MODELS_MIRROR_REPOSITORY_MIRROR_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/logging/logger.h"
@@ -97,13 +96,13 @@ class RepositoryMirror {
   Descriptor lock_;  // of the folder
   std::atomic<bool> stopping_{false};
 
-  mutable std::mutex mutex_;  // guards what follows, up to the thread
-  MirrorRecord record_;
-  uint64_t reserved_bytes_ = 0;                  // of folders that are being loaded
-  Changes changes_;                              // of this look
-  std::map<std::string, std::string> reported_;  // failures, by folder
-  std::optional<Status> first_look_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  MirrorRecord record_ GUARDED_BY(mutex_);
+  uint64_t reserved_bytes_ GUARDED_BY(mutex_) = 0;                  // of folders that are being loaded
+  Changes changes_ GUARDED_BY(mutex_);                              // of this look
+  std::map<std::string, std::string> reported_ GUARDED_BY(mutex_);  // failures, by folder
+  std::optional<Status> first_look_ GUARDED_BY(mutex_);
+  Condition changed_;
   Thread thread_;
 };
 

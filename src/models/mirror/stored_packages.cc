@@ -22,7 +22,10 @@ std::string name_of(const std::string& key) { return key + ".foliot"; }
 
 Result<std::unique_ptr<StoredPackages>> StoredPackages::start(StoredPackagesOptions options) {
   std::unique_ptr<StoredPackages> packages(new StoredPackages(std::move(options)));
-  packages->fetched_from_ = packages->options_.connect([&self = *packages] { return self.stopping_.load(); });
+  {
+    const MutexLock lock(packages->fetching_);
+    packages->fetched_from_ = packages->options_.connect([&self = *packages] { return self.stopping_.load(); });
+  }
   FOLIOT_ASSIGN_OR_RETURN(packages->thread_,
                           Thread::start({.name = "share", .nice = kOfferNice}, [&self = *packages] { self.run(); }));
   return packages;
@@ -30,7 +33,7 @@ Result<std::unique_ptr<StoredPackages>> StoredPackages::start(StoredPackagesOpti
 
 StoredPackages::~StoredPackages() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -39,7 +42,7 @@ StoredPackages::~StoredPackages() {
 
 bool StoredPackages::fetch(const std::string& key, int output) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (options_.now() < paused_until_) return false;
   }
   const Status status = fetch_now(key, output);
@@ -48,14 +51,14 @@ bool StoredPackages::fetch(const std::string& key, int output) {
 }
 
 Status StoredPackages::fetch_now(const std::string& key, int output) {
-  const std::lock_guard lock(fetching_);
+  const MutexLock lock(fetching_);
   FOLIOT_ASSIGN_OR_RETURN(const StoredObject object, fetched_from_->find(name_of(key)));
   return download(*fetched_from_, object, output).status();
 }
 
 void StoredPackages::offer(const std::string& key, const std::filesystem::path& package) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (offers_.size() == kOffersMax) return;
     offers_.push_back({key, package});
   }
@@ -64,9 +67,9 @@ void StoredPackages::offer(const std::string& key, const std::filesystem::path& 
 
 void StoredPackages::run() {
   const auto place = options_.connect([this] { return stopping_.load(); });
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !offers_.empty(); });
+    changed_.wait(mutex_, [this]() REQUIRES(mutex_) { return stopping_ || !offers_.empty(); });
     if (stopping_) return;
     const Offer offer = std::move(offers_.front());
     offers_.pop_front();
@@ -86,7 +89,7 @@ Status StoredPackages::store(ObjectStore& store, const Offer& offer) const {
 
 void StoredPackages::fail(const Status& status) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return;
     paused_until_ = options_.now() + kPause;
   }

@@ -6,15 +6,14 @@
 #define FOLIOT_MODELS_MIRROR_STORED_PACKAGES_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "foundation/base/mutex.h"
 #include "foundation/base/status.h"
 #include "foundation/base/time.h"
 #include "foundation/logging/logger.h"
@@ -57,12 +56,12 @@ class StoredPackages : public PackageShare {
 
   const StoredPackagesOptions options_;
   std::atomic<bool> stopping_{false};
-  std::mutex fetching_;  // of the connection that fetches
-  std::unique_ptr<ObjectStore> fetched_from_;
-  std::mutex mutex_;  // guards what follows, up to the thread
-  TimePoint paused_until_;
-  std::deque<Offer> offers_;
-  std::condition_variable changed_;
+  Mutex fetching_;
+  std::unique_ptr<ObjectStore> fetched_from_ GUARDED_BY(fetching_);
+  Mutex mutex_;
+  TimePoint paused_until_ GUARDED_BY(mutex_);
+  std::deque<Offer> offers_ GUARDED_BY(mutex_);
+  Condition changed_;
   Thread thread_;
 };
 
