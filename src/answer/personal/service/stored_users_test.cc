@@ -291,7 +291,7 @@ TEST_F(StoreReuseTest, ANoteThatIsBehindTheSnapshotIsNotTaken) {
   movies_.close();
   const UserNote note = decode_note(**store_->note()).value();
   EXPECT_EQ(note.users, kUsers);
-  std::mutex mutex;
+  Mutex mutex;
   ObservationTable users;
   Lines lines;
   UserMemory memory({.bytes_max = 1, .on_failure = lines.writer()}, store_, mutex, users);

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cstdint>
-#include <string_view>
-
+#include "foundation/base/base64.h"
 #include "foundation/json/bounded_json.h"
 #include "foundation/net/http_call.h"
 
@@ -14,40 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr size_t kQuotedBytesMax = 200;
-
-// The gateway has keys and values in base64.
-std::string to_base64(std::string_view bytes) {
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      text += i + j <= bytes.size() ? kDigits[group >> (18 - 6 * j) & 63] : '=';
-    }
-  }
-  return text;
-}
-
-// What is no base64 ends it.
-std::string from_base64(std::string_view text) {
-  std::string bytes;
-  uint32_t group = 0;
-  int bits = 0;
-  for (const char digit : text) {
-    const size_t value = kDigits.find(digit);
-    if (value == kDigits.npos) break;
-    group = group << 6 | static_cast<uint32_t>(value);
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>(group >> bits & 255);
-  }
-  return bytes;
-}
 
 std::string text_of(const Json& json, const char* name) {
   const auto found = json.find(name);
@@ -99,22 +63,23 @@ Result<Json> EtcdLeaderStore::call(const std::string& path, const Json& body) {
   return post(path, body);
 }
 
+// The gateway has keys and values in base64.
 Result<StoredLeader> EtcdLeaderStore::read() {
-  FOLIOT_ASSIGN_OR_RETURN(const Json answer, call("kv/range", {{"key", to_base64(options_.key)}}));
+  FOLIOT_ASSIGN_OR_RETURN(const Json answer, call("kv/range", {{"key", encode_base64(options_.key)}}));
   const auto found = answer.find("kvs");
   if (found == answer.end() || !found->is_array() || found->empty()) return StoredLeader{};
   const Json& kept = found->front();
-  const Result<LeaderRecord> record = LeaderRecord::parse(from_base64(text_of(kept, "value")));
+  const Result<LeaderRecord> record = LeaderRecord::parse(decode_base64(text_of(kept, "value")).value_or(""));
   if (!record.ok()) return record.status().with_context(place());
   return StoredLeader{*record, text_of(kept, "mod_revision")};
 }
 
 // A key that is not there has the revision 0.
 Result<std::optional<std::string>> EtcdLeaderStore::swap(const std::string& version, const LeaderRecord& record) {
-  const std::string key = to_base64(options_.key);
+  const std::string key = encode_base64(options_.key);
   const Json unchanged = {
       {"key", key}, {"target", "MOD"}, {"result", "EQUAL"}, {"mod_revision", version.empty() ? "0" : version}};
-  const Json put = {{"request_put", {{"key", key}, {"value", to_base64(record.text())}}}};
+  const Json put = {{"request_put", {{"key", key}, {"value", encode_base64(record.text())}}}};
   FOLIOT_ASSIGN_OR_RETURN(const Json answer, call("kv/txn", {{"compare", {unchanged}}, {"success", {put}}}));
   if (!answer.value("succeeded", false)) return std::optional<std::string>();
   const auto header = answer.find("header");
