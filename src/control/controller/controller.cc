@@ -340,7 +340,7 @@ void Controller::admit(const Request& asked, TimePoint now) {
   }
   if (!ability_.has_able_device(request.model) || !ability_.could_serve(request.model, now))
     return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
-  if (ability_.crowded_out(request.model)) {
+  if (is_crowded_out(request.model)) {
     return refuse_new(request, Refusal::kUnloaded, TimePoint(), now, ability_.crowded_detail(request.model));
   }
   if (const auto earliest = fair_share_.turn_away(request, now)) {
@@ -865,7 +865,7 @@ void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earlie
   requests_.dequeue(requests_.at(id));
   const Request request = requests_.take(id).request;
   Completion refusal = refusal_of(request, reason, earliest_completion, now);
-  if (reason == Refusal::kUnloaded && cluster_.is_offered(request.model) && ability_.crowded_out(request.model)) {
+  if (reason == Refusal::kUnloaded && cluster_.is_offered(request.model) && is_crowded_out(request.model)) {
     refusal.detail = ability_.crowded_detail(request.model);
   }
   if (tasks_ != nullptr) {
@@ -901,7 +901,12 @@ void Controller::look_for_stranded_after(TimePoint now) {
   next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
 }
 
-// What targets crowd out may become so at any LOAD, so it is looked for again while requests wait.
+bool Controller::is_crowded_out(ModelId model) const {
+  return model.value() < crowded_out_.size() && crowded_out_[model.value()] && ability_.crowded_out(model);
+}
+
+// What targets crowd out may become so at any LOAD, so it is looked for again while requests wait. It may be so in
+// passing, while copies are moved: so it is refused if it was so at the last look, too.
 void Controller::refuse_stranded(TimePoint now) {
   next_stranded_ = TimePoint::infinite_future();
   std::vector<bool> stranded(cluster_.models.size());
@@ -911,10 +916,14 @@ void Controller::refuse_stranded(TimePoint now) {
     const TimePoint until = ability_.lost_since(ModelId(id)) + options_.lost_devices_wait;
     stranded[id] = now >= until;
     if (!stranded[id]) next_stranded_ = std::min(next_stranded_, until);
-    crowded[id] = ability_.crowded_out(ModelId(id));
+    crowded[id] = is_crowded_out(ModelId(id));
   }
   withdraw_all([&](const Request& request) { return stranded[request.model.value()]; }, Refusal::kWorkerLost, now);
   withdraw_all([&](const Request& request) { return crowded[request.model.value()]; }, Refusal::kUnloaded, now);
+  crowded_out_.resize(cluster_.models.size());
+  for (uint32_t id = 0; id < crowded_out_.size(); ++id) {
+    crowded_out_[id] = cluster_.has_model(ModelId(id)) && ability_.crowded_out(ModelId(id));
+  }
   if (cluster_.requires_copies() && queued() > 0) look_for_stranded_after(now);
 }
 

@@ -244,6 +244,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // again.
   void refuse_stranded(TimePoint now);
   void look_for_stranded_after(TimePoint now);
+  // Whether targets leave no room for the model, now and at the last look.
+  bool is_crowded_out(ModelId model) const;
 
   ControllerOptions options_;
   ActionSink& actions_;
@@ -264,6 +266,7 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   uint32_t next_doubted_ = 0;           // device
   std::vector<TimePoint> next_trials_;  // by model: when an optional request is run next whatever is expected of it
   TimePoint next_stranded_ = TimePoint::infinite_future();
+  std::vector<bool> crowded_out_;  // by ModelId: at the last look
   uint64_t proposals_rejected_ = 0;
   bool draining_ = false;
   TimePoint turn_now_;
