@@ -21,11 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "foundation/base/random.h"
 #include "engine/device/cpu/cpu_device.h"
 #include "engine/device/cpu/host_memory.h"
 #include "engine/program/file.h"
 #include "engine/program/package.h"
+#include "foundation/base/random.h"
 
 namespace foliot {
 namespace {

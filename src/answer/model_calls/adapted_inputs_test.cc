@@ -58,10 +58,10 @@ TEST(AdaptedInputsTest, WhatATypeCannotHoldIsRefused) {
   for (const double edge : {9223372036854775808.0, -9223372036854777856.0, std::nan(""), HUGE_VAL}) {
     EXPECT_FALSE(adapt_inputs(whole, {{"x", "FP64", {1, 1}, view_of(std::vector<double>{edge})}}).ok()) << edge;
   }
-  EXPECT_THAT(numbers_of<int64_t>(
-                  adapt_inputs(whole, {{"x", "FP64", {1, 1}, view_of(std::vector<double>{-9223372036854775808.0})}})
-                      ->views[0]),
-              ElementsAre(std::numeric_limits<int64_t>::min()));
+  EXPECT_THAT(
+      numbers_of<int64_t>(
+          adapt_inputs(whole, {{"x", "FP64", {1, 1}, view_of(std::vector<double>{-9223372036854775808.0})}})->views[0]),
+      ElementsAre(std::numeric_limits<int64_t>::min()));
   const auto small = container_of({spec("x", DataType::kUint8, {1})});
   EXPECT_THAT(refusal_of(small, {{"x", "INT64", {1, 1}, view_of(std::vector<int64_t>{256})}}), HasSubstr("256"));
   EXPECT_FALSE(adapt_inputs(small, {{"x", "INT64", {1, 1}, view_of(std::vector<int64_t>{-1})}}).ok());
