@@ -3,8 +3,6 @@ it knows. Encoders and imputers keep what they have learned of a column, in attr
 
 import dataclasses
 
-import numpy as np
-
 CATEGORIES = ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder")
 VECTORIZERS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
 # Each column of their output is made of the one at its place.
@@ -59,7 +57,7 @@ def chooses_by_name(estimator):
 
 
 def names_a_column(chosen):
-    each = [chosen.start, chosen.stop] if isinstance(chosen, slice) else np.atleast_1d(np.asarray(chosen, object)).tolist()
+    each = [chosen.start, chosen.stop] if isinstance(chosen, slice) else listed(chosen)
     return any(isinstance(one, str) for one in each)
 
 
@@ -132,10 +130,17 @@ def positions(chosen, names, count):
         begin, end = (names.index(each) if isinstance(each, str) else each for each in (chosen.start, chosen.stop))
         named = isinstance(chosen.stop, str)  # which is inclusive
         return list(range(count))[begin:end + 1 if named else end:chosen.step]
-    listed = np.atleast_1d(np.asarray(chosen, object)).tolist()
-    if listed and all(isinstance(each, bool | np.bool_) for each in listed):
-        return [i for i, is_chosen in enumerate(listed) if is_chosen]
-    return [names.index(each) if isinstance(each, str) else range(count)[each] for each in listed]
+    each_chosen = listed(chosen)
+    if each_chosen and all(isinstance(each, bool) for each in each_chosen):
+        return [i for i, is_chosen in enumerate(each_chosen) if is_chosen]
+    return [names.index(each) if isinstance(each, str) else range(count)[each] for each in each_chosen]
+
+
+def listed(chosen):
+    import numpy as np  # here, so that a missing numpy can be reported as an error like any other
+
+    elements = np.atleast_1d(np.asarray(chosen, object)).tolist()
+    return [bool(each) if isinstance(each, np.bool_) else each for each in elements]
 
 
 def is_vectorizer(estimator):
