@@ -144,7 +144,8 @@ class Load:
                 try:
                     answer = client.infer("dense", [request], timeout=5_000_000).as_numpy("probabilities")
                     expected = answer if expected is None else expected
-                    wrong = "" if np.array_equal(answer, expected) else "another answer"
+                    # Each worker has compiled its own kernels, chosen by measuring: the last bits may differ.
+                    wrong = "" if np.allclose(answer, expected, rtol=1e-5) else "another answer"
                 except Exception as error:  # noqa: BLE001: whatever the client raises is an answer that failed
                     wrong = str(error)
                 self.ends.append((time.monotonic(), wrong))

@@ -33,8 +33,7 @@ void read_stateful_set(TomlReader& reader, const std::string& text, KubernetesWo
   reader.fail("stateful_set", fmt::format("is '{}', and must be NAMESPACE/NAME of a StatefulSet", text));
 }
 
-// `compares`: by dollars, with a budget or with other kinds.
-Status read_kind(TomlReader& reader, const TaskOptions& prices, bool compares, WorkerPoolFile& to) {
+Status read_kind(TomlReader& reader, const TaskOptions& prices, WorkerPoolFile& to) {
   std::string name;
   std::string stateful_set;
   std::vector<std::string> command;
@@ -58,11 +57,6 @@ Status read_kind(TomlReader& reader, const TaskOptions& prices, bool compares, W
   if (command.size() == 1 && command.front().find(' ') != std::string::npos) {
     reader.fail("command",
                 fmt::format("is the text '{}', and must be a list with a text for each word", command.front()));
-  }
-  if (compares && !prices.hourly_dollars.contains(name)) {
-    reader.fail("name", fmt::format("is '{}', which has no price: a budget, or several kinds, are compared in dollars; "
-                                    "give the dollars per hour of each kind with --prices",
-                                    name));
   }
   kind.price = per_second_of_hourly(prices.hourly_dollars_of(name));
   if (!to.autoscaler.kinds.emplace(name, kind).second) reader.fail("name", fmt::format("'{}' is there already", name));
@@ -103,8 +97,15 @@ Result<WorkerPoolFile> read_worker_pool_file(const std::filesystem::path& file, 
   }
   std::vector<TomlReader> kinds = reader.tables("kind");
   if (kinds.empty()) reader.fail("needs a [[kind]] of workers");
+  for (TomlReader& kind : kinds) FOLIOT_RETURN_IF_ERROR(read_kind(kind, prices, pools));
   const bool compares = kinds.size() > 1 || reader.has("hourly_budget");
-  for (TomlReader& kind : kinds) FOLIOT_RETURN_IF_ERROR(read_kind(kind, prices, compares, pools));
+  for (const auto& [name, kind] : pools.autoscaler.kinds) {
+    if (!compares || prices.hourly_dollars.contains(name)) continue;
+    reader.fail(
+        fmt::format("has the kind '{}', which has no price: a budget, or several kinds, are compared in dollars; "
+                    "give the dollars per hour of each kind with --prices",
+                    name));
+  }
   if (std::optional<TomlReader> kubernetes = reader.table("kubernetes")) {
     FOLIOT_RETURN_IF_ERROR(read_kubernetes(*kubernetes, pools.kubernetes));
   }

@@ -59,7 +59,7 @@ TEST_F(WorkerPoolFileTest, KindsAreNotComparedWithoutPrices) {
     std::ofstream(file_) << text;
     const Status refused = read_worker_pool_file(file_, {.hourly_dollars = {{"cpu", 3.6}}}).status();
     EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-    EXPECT_THAT(refused.message(), testing::HasSubstr("'name' is 'new', which has no price"));
+    EXPECT_THAT(refused.message(), testing::HasSubstr("kind 'new', which has no price"));
   }
 }
 
