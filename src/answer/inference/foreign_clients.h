@@ -14,11 +14,11 @@
 
 namespace foliot {
 
-// Of an input that the settings of those servers do not name.
+// Names an input that the settings of those servers do not name.
 inline constexpr std::string_view kUnnamedInput = "input-0";
-// MLServer's name of the only result of MLflow's models.
+// Is MLServer's name of the only result of MLflow's models.
 inline constexpr std::string_view kUnnamedOutput = "output-1";
-// Of scikit-learn's, by which MLServer names outputs.
+// Lists the methods of scikit-learn by which MLServer names outputs.
 inline constexpr std::array<std::string_view, 5> kMethods = {"predict", "predict_proba", "predict_log_proba",
                                                              "decision_function", "transform"};
 
@@ -29,7 +29,7 @@ inline bool is_container(const ModelInfo& model) {
 
 inline bool is_method(std::string_view name) { return std::ranges::find(kMethods, name) != kMethods.end(); }
 
-// Of how many outputs, from the first on, calls get the answer that name none: of methods one, as with MLServer.
+// Returns how many outputs, from the first on, a call gets that names none: of methods one, as with MLServer.
 inline size_t default_output_count(const ModelInfo& model) {
   const auto is_named = [](const TensorSpec& output) { return is_method(output.name); };
   return is_container(model) && std::ranges::all_of(model.outputs, is_named) ? 1 : model.outputs.size();

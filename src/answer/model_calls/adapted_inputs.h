@@ -1,6 +1,6 @@
 // adapt_inputs: inputs as clients of MLServer and KServe send them, in the form that a container declares.
 //
-// Those servers look at a tensor's numbers more than at its name and type. A call of a container may therefore send:
+// MLServer and KServe look at a tensor's numbers more than at its name and type. So a call of a container may send:
 //
 //   - numbers of another type, which are converted where the declared one can hold them (fractions as FP32 are
 //   rounded);
@@ -28,7 +28,7 @@ struct AdaptedInputs {
   std::vector<std::string> converted;
 };
 
-// What is not of these forms is passed on as it is, for the checks of other calls. REQUIRES: is_container(model).
+// Passes on as it is what has none of these forms, for the checks of other calls. REQUIRES: is_container(model).
 // Errors: kInvalidArgument naming the input, the number and the type that cannot hold it; of the columns, the name that
 // is unknown or missing.
 Result<AdaptedInputs> adapt_inputs(const ModelInfo& model, const std::vector<TensorView>& inputs);

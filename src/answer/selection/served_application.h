@@ -187,7 +187,7 @@ class ServedApplication {
   };
   static constexpr size_t kSuspectsMax = 1000;  // beyond, misses count for nothing
 
-  // Whether what calls of this definition bring is of use to the one of now.
+  // Returns whether what calls of this definition bring is of use to the present one.
   bool takes_feedback_of(const Application& application) const REQUIRES(mutex_);
   // Whether its policy and models are those of now.
   bool is_learned_alike(const Application& application) const REQUIRES(mutex_);

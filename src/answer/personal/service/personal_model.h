@@ -236,7 +236,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   // `k`: of a list of all items; 0: of other ones.
   Ranking rank(uint64_t user, size_t k) REQUIRES(mutex_);
   TopK rank(uint64_t user, Ranking ranking, const ItemRows& rows, const std::vector<size_t>* candidates, size_t k);
-  // Of the items of a call.
+  // Claims the items of a call for a change.
   Status claim_items(const ComputedRows& rows, std::span<const size_t> places, UserChange& change) REQUIRES(mutex_);
   void release_items(const UserChange& change) REQUIRES(mutex_);
   Status count_items() REQUIRES(mutex_);

@@ -26,7 +26,7 @@ struct TakenVersion {
   std::string before{};  // that a rollback takes; empty: none
 };
 
-// Of a VersionNote, in the folder of the log.
+// Names the file of a VersionNote, in the folder of the log.
 inline constexpr const char* kServedFile = "served_version";
 
 // nullopt: there is none, or it names no version.
