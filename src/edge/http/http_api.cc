@@ -448,7 +448,7 @@ bool HttpApi::route_applications(HttpExchange& exchange, const Path& path) {
 }
 
 HttpResponse HttpApi::take_feedback(HttpExchange& exchange, const std::string& application) {
-  const std::unique_ptr<HttpDecoded> aside = exchange.take_decoded();
+  const std::shared_ptr<HttpDecoded> aside = exchange.take_decoded();
   auto* const decoded = static_cast<HttpDecodedBody*>(aside.get());
   const Result<Feedback> feedback =
       decoded != nullptr ? std::move(decoded->feedback).value() : parse_feedback(exchange.body());
@@ -548,7 +548,7 @@ HttpResponse HttpApi::trace_settings_response(HttpExchange& exchange) const {
 
 void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std::string& version,
                     const std::optional<TableCall>& table) {
-  const std::unique_ptr<HttpDecoded> aside = exchange.take_decoded();
+  const std::shared_ptr<HttpDecoded> aside = exchange.take_decoded();
   auto* const decoded = static_cast<HttpDecodedBody*>(aside.get());
   Result<JsonRequest> request = decoded != nullptr ? std::move(decoded->inference).value()
                                 : table            ? read_table(decoder_, exchange, *table, parts_.names)

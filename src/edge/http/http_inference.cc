@@ -18,6 +18,8 @@ namespace {
 
 // Compressing a larger answer would hold up the others of its thread for longer than writing it does.
 constexpr size_t kCompressedBytesMax = 256 << 10;
+// Of outputs, written as text within a millisecond, and so by the thread that answers.
+constexpr uint64_t kWrittenHereBytesMax = 32 << 10;
 
 void add_number(const Answer& answer, HttpResponse& response) {
   if (answer.number() == RequestId()) return;
@@ -80,7 +82,7 @@ struct OutputRows {
 std::optional<CallError> HttpInference::start(const std::string& model, const std::string& version,
                                               std::shared_ptr<Tenant> tenant, Mailbox& mailbox) {
   Query& query = request_.query;
-  query.owner = std::make_shared<Sent>(Sent{exchange_.share_body(), std::move(request_.converted)});
+  query.owner = exchange_.share_body(std::move(request_.converted));  // devices may read it longer than the call lasts
   query.name = model;
   const Result<std::string_view> asked = request_.parameters.version_or_label(version);
   if (!asked.ok()) return call_error(asked.status());
@@ -100,13 +102,33 @@ std::optional<CallError> HttpInference::start(const std::string& model, const st
   return std::nullopt;
 }
 
+void HttpInference::on_client_gone() {
+  if (answer_ == nullptr) inference_.cancel(call_);
+}
+
 void HttpInference::on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) {
   answer_ = std::move(answer);
-  HttpResponse response;
-  if (answer_->served()) {
-    response = table_ ? predictions_of(*answer_) : response_of(*answer_);
-    compress_if_wanted(response);
-  }
+  if (!answer_->served()) return respond({});
+  for (uint32_t i = 0; i < answer_->output_count(); ++i) outputs_.push_back(answer_->take_output(i));
+  if (!is_long_to_write()) return respond(written());
+  const auto response = std::make_shared<HttpResponse>();
+  exchange_.run_aside([this, response] { *response = written(); },
+                      [this, response] { respond(std::move(*response)); });
+}
+
+bool HttpInference::is_long_to_write() const {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < outputs_.size(); ++i) bytes += is_binary(i) ? 0 : outputs_[i].size();
+  return bytes > kWrittenHereBytesMax;
+}
+
+HttpResponse HttpInference::written() {
+  HttpResponse response = table_ ? predictions_of(*answer_) : response_of(*answer_);
+  compress_if_wanted(response);
+  return response;
+}
+
+void HttpInference::respond(HttpResponse response) {
   answer_->settle();  // now that nothing is left to do but to write it
   if (!answer_->served()) response = error_response(answer_->error());
   exchange_.respond(std::move(response));
@@ -122,7 +144,7 @@ bool HttpInference::is_binary(uint32_t output) const {
   return request_.output_is_binary.empty() ? request_.binary_by_default : request_.output_is_binary[output];
 }
 
-HttpResponse HttpInference::response_of(Answer& answer) const {
+HttpResponse HttpInference::response_of(const Answer& answer) {
   HttpResponse response;
   response.body.emplace_back();
   std::string json = "{";
@@ -151,10 +173,10 @@ HttpResponse HttpInference::response_of(Answer& answer) const {
   return response;
 }
 
-Status HttpInference::append_output(Answer& answer, uint32_t i, std::string& json,
-                                    std::vector<std::string>& body) const {
+Status HttpInference::append_output(const Answer& answer, uint32_t i, std::string& json,
+                                    std::vector<std::string>& body) {
   const TensorSpec& spec = answer.output_spec(i);
-  std::string bytes = answer.take_output(i);
+  std::string bytes = std::move(outputs_[i]);
   json += "{\"name\":";
   append_json_string(json, spec.name);
   fmt::format_to(std::back_inserter(json), ",\"datatype\":\"{}\",\"shape\":", to_string(spec.type));
@@ -175,7 +197,7 @@ Status HttpInference::append_output(Answer& answer, uint32_t i, std::string& jso
   return Status::ok_status();
 }
 
-HttpResponse HttpInference::predictions_of(Answer& answer) const {
+HttpResponse HttpInference::predictions_of(const Answer& answer) {
   HttpResponse response;
   add_number(answer, response);
   std::vector<OutputRows> outputs(answer.output_count());
@@ -183,7 +205,7 @@ HttpResponse HttpInference::predictions_of(Answer& answer) const {
   int64_t rows = 1;
   for (uint32_t i = 0; i < answer.output_count(); ++i) {
     OutputRows& output = outputs[i];
-    output = {answer.output_spec(i), answer.take_output(i), answer.output_shape(i), {}};
+    output = {answer.output_spec(i), std::move(outputs_[i]), answer.output_shape(i), {}};
     output.rest = std::as_bytes(std::span(output.bytes));
     if (!batching) continue;
     rows = output.shape.front();

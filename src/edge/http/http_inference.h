@@ -28,29 +28,27 @@ class HttpInference : public HttpPending, public AnswerSink {
   std::optional<CallError> start(const std::string& model, const std::string& version, std::shared_ptr<Tenant> tenant,
                                  Mailbox& mailbox);
 
-  void on_client_gone() override { inference_.cancel(call_); }
+  void on_client_gone() override;
   void on_answer(CallId call, std::unique_ptr<Answer> answer) override;
 
  private:
+  bool is_long_to_write() const;
+  HttpResponse written();
+  void respond(HttpResponse response);
   void compress_if_wanted(HttpResponse& response) const;
   bool is_binary(uint32_t output) const;
-  HttpResponse response_of(Answer& answer) const;
+  HttpResponse response_of(const Answer& answer);
   // {"predictions": [...]}: a value for each row, or an object by names where there are several outputs.
-  HttpResponse predictions_of(Answer& answer) const;
-  Status append_output(Answer& answer, uint32_t i, std::string& json, std::vector<std::string>& body) const;
-
-  // Devices may read it longer than its call lasts.
-  struct Sent {
-    std::shared_ptr<const void> body;
-    std::vector<std::string> converted;  // JsonRequest's
-  };
+  HttpResponse predictions_of(const Answer& answer);
+  Status append_output(const Answer& answer, uint32_t i, std::string& json, std::vector<std::string>& body);
 
   Inference& inference_;
   HttpExchange& exchange_;
   JsonRequest request_;
   const std::optional<TableForm> table_;
   CallId call_;
-  std::unique_ptr<Answer> answer_;  // until it is written
+  std::unique_ptr<Answer> answer_;    // until it is written
+  std::vector<std::string> outputs_;  // its, until they are written
 };
 
 }  // namespace foliot

@@ -87,7 +87,7 @@ bool serve_personal_path(HttpExchange& exchange, const std::vector<std::string>&
     exchange.respond(error_response(no_personal_models()));
     return true;
   }
-  const std::unique_ptr<HttpDecoded> aside = exchange.take_decoded();
+  const std::shared_ptr<HttpDecoded> aside = exchange.take_decoded();
   auto* const decoded = static_cast<HttpDecodedBody*>(aside.get());
   Result<PersonalRequest> request =
       decoded != nullptr ? std::move(decoded->personal).value() : read_personal_call(*method, exchange);

@@ -4,12 +4,14 @@
 #include <linux/sockios.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <deque>
 #include <optional>
 #include <thread>
 #include <unordered_set>
@@ -27,6 +29,7 @@
 #include "foundation/base/check.h"
 #include "foundation/base/idle_evictions.h"
 #include "foundation/base/mutex.h"
+#include "foundation/platform/release_thread.h"
 #include "foundation/platform/thread.h"
 
 namespace foliot {
@@ -42,13 +45,18 @@ using net::ip::tcp;
 constexpr size_t kBodyPadding = 64;
 // Of a body, at a time: as much as has come, within these bounds.
 constexpr size_t kReadBytesMin = 16 << 10;
-constexpr size_t kReadBytesMax = 1 << 20;
+constexpr size_t kReadBytesMax = 128 << 10;
+// A body that has become so long gets room for all of it, so that it is moved once.
+constexpr size_t kMovedBytes = 1 << 20;
+// What most requests fit into: read at once on a connection that has had one.
+constexpr size_t kRequestBytes = 4 << 10;
 constexpr size_t kEvictablePart = 16;  // one of so many may be evicted until the next check
 // After an answer that ends a connection, so much of what still comes is read.
 constexpr uint64_t kLingerBytesMax = 128 << 20;
 constexpr size_t kLingerReadBytes = 64 << 10;
 // Parsed within a millisecond, and so by the thread that answers.
 constexpr uint64_t kParsedHereBytesMax = 16 << 10;
+constexpr int kDecodeNiceness = 5;  // below that of the threads that answer
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::string_view kTooManyConnections =
     "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
@@ -107,7 +115,7 @@ Result<std::unique_ptr<HttpStream::TlsContext>> make_tls_context(const TlsIdenti
 
 }  // namespace
 
-// A thread that decodes bodies, made when there is a first one.
+// The thread that decodes bodies and does what else takes long, made when there is something to do.
 class Decoder {
  public:
   explicit Decoder(std::function<TimePoint()> now) : now_(std::move(now)) {}
@@ -116,9 +124,11 @@ class Decoder {
   Decoder& operator=(const Decoder&) = delete;
 
   void add(const std::string& source, DecodeQueue::Work work) {
-    MutexLock lock(mutex_);
-    queue_.add(source, std::move(work));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    {
+      const MutexLock lock(mutex_);
+      queue_.add(source, std::move(work));
+      if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    }
     changed_.notify_one();
   }
   // What has not begun is dropped. The owner's thread, or after it.
@@ -134,6 +144,9 @@ class Decoder {
  private:
   void run() {
     pthread_setname_np(pthread_self(), "foliot-decode");
+    // It computes for long, so those that answer go before it; what starts it has short slices, which it would inherit.
+    use_default_slices();
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kDecodeNiceness);
     MutexLock lock(mutex_);
     while (!stopping_) {
       std::optional<DecodeQueue::Piece> piece = queue_.take();
@@ -173,6 +186,8 @@ struct HttpServer::State {
   Status bind();
   void accept();
   void accept_later();
+  void add_long_read(std::shared_ptr<Session> session);
+  void serve_long_read();
   bool make_room();
   bool evict_idle();
   void find_evictable(TimePoint instant);
@@ -188,6 +203,7 @@ struct HttpServer::State {
   net::io_context context{1};
   std::unique_ptr<HttpStream::TlsContext> tls;  // null: plain
   std::unordered_set<std::shared_ptr<Session>> sessions;
+  std::deque<std::shared_ptr<Session>> long_reads;  // whose bodies have more to read; served while there are any
   tcp::acceptor acceptor{context};
   net::steady_timer sweep_timer{context};
   net::steady_timer accept_timer{context};
@@ -195,6 +211,7 @@ struct HttpServer::State {
   bool accepting = false;
   uint16_t port = 0;
   std::thread thread;
+  ReleaseThread releases;
   Decoder decoder;  // its work holds sessions
 };
 
@@ -209,6 +226,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   }
 
   void start();
+  void read_in_turn();
   void check_time(TimePoint now);
   // Between requests since then; nullopt: not between requests.
   std::optional<TimePoint> idle_since() const;
@@ -220,13 +238,14 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
     return view(parser_->get()[boost::beast::string_view(name.data(), name.size())]);
   }
   std::string& body() override { return parser_->get().body(); }
-  std::shared_ptr<const void> share_body() const override { return parser_; }
-  std::unique_ptr<HttpDecoded> take_decoded() override { return std::move(decoded_); }
+  std::shared_ptr<const void> share_body(std::vector<std::string> beside) override;
+  std::shared_ptr<HttpDecoded> take_decoded() override { return std::move(decoded_); }
   std::string peer() const override;
   TimePoint arrival() const override { return arrival_; }
   void respond(HttpResponse response) override;
   void keep(std::unique_ptr<HttpPending> pending) override;
   std::optional<HttpResponse> expect_answer(uint64_t bytes) override;
+  void run_aside(std::function<void()> work, std::function<void()> then) override;
 
  private:
   enum class Phase { kShakingHands, kReading, kHandling, kWriting, kLingering };
@@ -237,9 +256,11 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   void on_header(error_code error);
   void read_body();
   void read_known_body();
+  size_t wanted_bytes() const;
+  net::mutable_buffer room_in_body();
   void read_chunked_body();
   void on_body();
-  void decode_aside(bool is_compressed);
+  Status decode(bool is_compressed);
   void on_decoded(const Status& status);
   bool hold_body(uint64_t bytes);
   bool hold_answer(uint64_t bytes);
@@ -282,7 +303,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   uint64_t written_bytes_ = 0;  // of the answer, to the kernel
   uint64_t taken_bytes_ = 0;    // by the client, when that was checked
   TimePoint taken_at_;          // when that was checked
-  std::unique_ptr<HttpDecoded> decoded_;
+  std::shared_ptr<HttpDecoded> decoded_;
   uint64_t lingered_bytes_ = 0;
   TimePoint arrival_;
   TimePoint phase_began_;
@@ -337,10 +358,12 @@ bool HttpServer::Session::takes_too_long(TimePoint now) {
 
 void HttpServer::Session::read_header() {
   enter(Phase::kReading);
+  if (parser_ != nullptr) buffer_.reserve(kRequestBytes);
   request_began_.reset();
   hold_body(0);
   decoded_.reset();
-  parser_ = std::make_shared<Parser>();
+  parser_ = server_.releases.share(std::make_unique<Parser>(),
+                                   [](const Parser& parser) { return parser.get().body().capacity(); });
   parser_->header_limit(server_.options.header_bytes_max);
   body_bytes_max_ = server_.options.body_bytes_max;
   parser_->body_limit(body_bytes_max_);
@@ -373,7 +396,7 @@ void HttpServer::Session::on_header(error_code error) {
 void HttpServer::Session::read_body() {
   if (parser_->is_done()) return on_body();
   if (!parser_->chunked() && parser_->content_length()) {
-    body().reserve(std::min<uint64_t>(*parser_->content_length(), kReadBytesMax) + kBodyPadding);
+    body().reserve(std::min<uint64_t>(*parser_->content_length(), kMovedBytes) + kBodyPadding);
     return read_known_body();
   }
   read_chunked_body();
@@ -384,30 +407,69 @@ void HttpServer::Session::read_body() {
 void HttpServer::Session::read_known_body() {
   const size_t filled = body().size();
   const size_t length = *parser_->content_length();
-  const size_t wanted = std::min(length - filled, std::clamp(filled, kReadBytesMin, kReadBytesMax));
-  if (wanted == 0) return on_body();
-  if (filled >= kReadBytesMax) body().reserve(length + kBodyPadding);
-  if (!hold_body(filled + wanted)) return refuse_body();
-  body().resize(filled + wanted);
-  const net::mutable_buffer to = net::buffer(body().data() + filled, wanted);
+  if (filled == length) return on_body();
+  if (filled >= kMovedBytes) body().reserve(length + kBodyPadding);
+  if (!hold_body(filled + wanted_bytes())) return refuse_body();
   if (buffer_.size() > 0) {
-    const size_t taken = net::buffer_copy(to, buffer_.data());
+    const size_t taken = std::min(buffer_.size(), length - filled);
+    body().append(static_cast<const char*>(buffer_.data().data()), taken);
     buffer_.consume(taken);
-    body().resize(filled + taken);
     return read_known_body();
   }
-  stream_.async_read_some(to, [self = shared_from_this(), filled](error_code error, size_t bytes) {
+  if (filled >= kReadBytesMin && !stream_.is_tls()) {
+    stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
+      error ? self->fail(error) : self->server_.add_long_read(self);
+    });
+    return;
+  }
+  stream_.async_read_some(room_in_body(), [self = shared_from_this(), filled](error_code error, size_t bytes) {
     if (error) return self->fail(error);
     self->body().resize(filled + bytes);
     self->read_known_body();
   });
 }
 
+size_t HttpServer::Session::wanted_bytes() const {
+  const size_t filled = parser_->get().body().size();
+  return std::min<size_t>(*parser_->content_length() - filled, std::clamp(filled, kReadBytesMin, kReadBytesMax));
+}
+
+// Behind what has come of the body, which is resized to what was read into it.
+net::mutable_buffer HttpServer::Session::room_in_body() {
+  const size_t filled = body().size(), wanted = wanted_bytes();
+  body().resize(filled + wanted);
+  return net::buffer(body().data() + filled, wanted);
+}
+
+// What has come is read, without waiting for more.
+void HttpServer::Session::read_in_turn() {
+  error_code error;
+  if (closed_ || gave_up_reading_) return fail(net::error::operation_aborted);
+  const size_t filled = body().size();
+  const size_t bytes = stream_.socket().read_some(room_in_body(), error);
+  body().resize(filled + bytes);
+  if (error && error != net::error::would_block) return fail(error);
+  read_known_body();
+}
+
+// One at a time: between two the thread takes what others have sent.
+void HttpServer::State::add_long_read(std::shared_ptr<Session> session) {
+  long_reads.push_back(std::move(session));
+  if (long_reads.size() == 1) net::post(context, [this] { serve_long_read(); });
+}
+
+void HttpServer::State::serve_long_read() {
+  const std::shared_ptr<Session> session = std::move(long_reads.front());
+  long_reads.pop_front();
+  if (!long_reads.empty()) net::post(context, [this] { serve_long_read(); });
+  session->read_in_turn();
+}
+
 void HttpServer::Session::read_chunked_body() {
   if (parser_->is_done()) return on_body();
   // Room for the longest body once, as for one of known length: to double it again and again would move many MiB on the
   // thread that answers. Memory is given to what has come alone, and that is what counts then.
-  const bool is_long = body().size() >= kReadBytesMax;
+  const bool is_long = body().size() >= kMovedBytes;
   if (is_long) body().reserve(body_bytes_max_ + kBodyPadding);
   if (!hold_body(is_long ? body().size() : body().capacity())) return refuse_body();
   http::async_read_some(stream_, buffer_, *parser_, [self = shared_from_this()](error_code error, size_t) {
@@ -424,25 +486,34 @@ void HttpServer::Session::on_body() {
   if (is_compressed && encoding != "gzip" && encoding != "deflate")
     return respond(error_response(
         415, fmt::format("Content-Encoding '{}' is not supported; send gzip, deflate or none", encoding)));
-  if (is_compressed || server_.handler.parsed_bytes(*this) > kParsedHereBytesMax) return decode_aside(is_compressed);
+  if (is_compressed || server_.handler.parsed_bytes(*this) > kParsedHereBytesMax) {
+    const auto status = std::make_shared<Status>();
+    return run_aside([this, status, is_compressed] { *status = decode(is_compressed); },
+                     [this, status] { on_decoded(*status); });
+  }
   server_.handler.handle(*this);
 }
 
-// While that is under way nothing else looks at the request.
-void HttpServer::Session::decode_aside(bool is_compressed) {
-  server_.decoder.add(server_.handler.source(*this), [self = shared_from_this(), is_compressed]() mutable {
-    Status status;
-    if (is_compressed) {
-      Result<std::string> inflated = inflate_bytes(self->body(), self->body_bytes_max_);
-      status = inflated.status();
-      if (status.ok()) self->body() = std::move(inflated).value();
-    }
-    if (status.ok() && self->server_.handler.parsed_bytes(*self) > kParsedHereBytesMax) {
-      self->decoded_ = self->server_.handler.decode(*self);
-    }
-    net::io_context& context = self->server_.context;
-    net::post(context, [self = std::move(self), status] { self->on_decoded(status); });
-  });
+void HttpServer::Session::run_aside(std::function<void()> work, std::function<void()> then) {
+  server_.decoder.add(server_.handler.source(*this),
+                      [self = shared_from_this(), work = std::move(work), then = std::move(then)]() mutable {
+                        work();
+                        net::io_context& context = self->server_.context;
+                        net::post(context, [self = std::move(self), then = std::move(then)] { then(); });
+                      });
+}
+
+// Aside.
+Status HttpServer::Session::decode(bool is_compressed) {
+  if (is_compressed) {
+    FOLIOT_ASSIGN_OR_RETURN(body(), inflate_bytes(body(), body_bytes_max_));
+  }
+  if (server_.handler.parsed_bytes(*this) > kParsedHereBytesMax) {
+    // Its parser has some times as much memory as it has read.
+    decoded_ = server_.releases.share(server_.handler.decode(*this),
+                                      [bytes = body().size()](const HttpDecoded&) { return bytes; });
+  }
+  return Status();
 }
 
 void HttpServer::Session::on_decoded(const Status& status) {
@@ -452,6 +523,18 @@ void HttpServer::Session::on_decoded(const Status& status) {
   }
   if (!hold_body(body().size() + (decoded_ ? decoded_->bytes() : 0))) return refuse_body();
   server_.handler.handle(*this);
+}
+
+std::shared_ptr<const void> HttpServer::Session::share_body(std::vector<std::string> beside) {
+  struct Shared {
+    std::shared_ptr<Parser> parser;
+    std::vector<std::string> beside;
+  };
+  return server_.releases.share(std::make_unique<Shared>(Shared{parser_, std::move(beside)}), [](const Shared& shared) {
+    uint64_t bytes = 0;
+    for (const std::string& each : shared.beside) bytes += each.capacity();
+    return bytes;
+  });
 }
 
 // Takes so much of the memory for bodies, instead of what it had. False: there is not so much, or not for its source.
@@ -753,6 +836,7 @@ void HttpServer::stop() {
   state_->context.stop();
   state_->thread.join();
   state_->decoder.stop();
+  state_->long_reads.clear();
   state_->sessions.clear();
 }
 

@@ -1,9 +1,10 @@
 // HttpServer: HTTP/1.1 for one handler, with TLS or without. Knows connections, limits
 // and compression, and nothing of the handler's protocol.
 //
-// One I/O thread reads, calls the handler and writes. Bodies that are compressed, or long to parse, are decoded on a
-// thread of their own, one at a time, those of the source that took least time first (decode_queue.h). Each connection
-// has one request at a time; pipelined ones wait in the socket.
+// One I/O thread reads, calls the handler and writes. What takes long is done on a thread of its own, one piece at a
+// time, those of the source that took least time first (decode_queue.h): bodies that are compressed, or long to parse,
+// and answers that are long to write as text. Large memory is freed by another (foundation/platform/release_thread.h).
+// Each connection has one request at a time; pipelined ones wait in the socket.
 //
 // The answer to HEAD is sent without its body.
 //
@@ -70,9 +71,10 @@ class HttpExchange {
   virtual std::string peer() const = 0;
   // Inflated. The bytes stay where they are until the response is written, and longer while they are shared.
   virtual std::string& body() = 0;
-  virtual std::shared_ptr<const void> share_body() const = 0;
+  // Whoever drops the last share, on any thread, frees no large memory: `beside` is what was made of the body.
+  virtual std::shared_ptr<const void> share_body(std::vector<std::string> beside) = 0;
   // nullptr: the body was short, and has not been decoded.
-  virtual std::unique_ptr<HttpDecoded> take_decoded() = 0;
+  virtual std::shared_ptr<HttpDecoded> take_decoded() = 0;
   // When the last bytes of the request's header came, however much later they were read;
   // of a request that came together with the one before it, the same.
   virtual TimePoint arrival() const = 0;
@@ -84,6 +86,9 @@ class HttpExchange {
   // The response will have so many bytes: what to respond if there is no room for it beside those that its source has
   // not taken, or that it expects; nothing if there is, and it is counted until the response is written.
   virtual std::optional<HttpResponse> expect_answer(uint64_t bytes) = 0;
+  // For what takes longer than a millisecond: calls `work` on the thread for that, and afterwards `then` on the I/O
+  // thread, unless the server has been stopped. Meanwhile the exchange is not used otherwise.
+  virtual void run_aside(std::function<void()> work, std::function<void()> then) = 0;
 
  protected:
   ~HttpExchange() = default;
