@@ -18,8 +18,9 @@ namespace {
 
 // Compressing a larger answer would hold up the others of its thread for longer than writing it does.
 constexpr size_t kCompressedBytesMax = 256 << 10;
-// Of outputs, written as text within a millisecond, and so by the thread that answers.
+// Of outputs, written as text, or copied, within a millisecond, and so by the thread that answers.
 constexpr uint64_t kWrittenHereBytesMax = 32 << 10;
+constexpr uint64_t kCopiedHereBytesMax = 512 << 10;
 
 void add_number(const Answer& answer, HttpResponse& response) {
   if (answer.number() == RequestId()) return;
@@ -109,7 +110,10 @@ void HttpInference::on_client_gone() {
 void HttpInference::on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) {
   answer_ = std::move(answer);
   if (!answer_->served()) return respond({});
-  for (uint32_t i = 0; i < answer_->output_count(); ++i) outputs_.push_back(answer_->take_output(i));
+  outputs_.resize(answer_->output_count());
+  for (uint32_t i = 0; i < outputs_.size(); ++i) {
+    if (answer_->output_spec(i).type == DataType::kBytes) outputs_[i] = answer_->take_output(i);
+  }
   if (!is_long_to_write()) return respond(written());
   const auto response = std::make_shared<HttpResponse>();
   exchange_.run_aside([this, response] { *response = written(); },
@@ -117,12 +121,19 @@ void HttpInference::on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) {
 }
 
 bool HttpInference::is_long_to_write() const {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < outputs_.size(); ++i) bytes += is_binary(i) ? 0 : outputs_[i].size();
-  return bytes > kWrittenHereBytesMax;
+  uint64_t text_bytes = 0, copied_bytes = 0;
+  for (uint32_t i = 0; i < outputs_.size(); ++i) {
+    const DataType type = answer_->output_spec(i).type;
+    const uint64_t bytes = type == DataType::kBytes ? outputs_[i].size() : byte_size(type, answer_->output_shape(i));
+    (is_binary(i) ? copied_bytes : text_bytes) += bytes;
+  }
+  return text_bytes > kWrittenHereBytesMax || copied_bytes > kCopiedHereBytesMax;
 }
 
 HttpResponse HttpInference::written() {
+  for (uint32_t i = 0; i < outputs_.size(); ++i) {
+    if (answer_->output_spec(i).type != DataType::kBytes) outputs_[i] = answer_->take_output(i);
+  }
   HttpResponse response = table_ ? predictions_of(*answer_) : response_of(*answer_);
   compress_if_wanted(response);
   return response;

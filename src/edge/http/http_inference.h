@@ -48,7 +48,7 @@ class HttpInference : public HttpPending, public AnswerSink {
   const std::optional<TableForm> table_;
   CallId call_;
   std::unique_ptr<Answer> answer_;    // until it is written
-  std::vector<std::string> outputs_;  // its, until they are written
+  std::vector<std::string> outputs_;  // its, until they are written; those that are not strings are taken then
 };
 
 }  // namespace foliot

@@ -13,6 +13,7 @@
 #include <boost/beast/http.hpp>
 #include <deque>
 #include <optional>
+#include <span>
 #include <thread>
 #include <unordered_set>
 
@@ -27,6 +28,7 @@
 #include "edge/requests/listener.h"
 #include "edge/requests/spare_descriptor.h"
 #include "foundation/base/check.h"
+#include "foundation/base/heap.h"
 #include "foundation/base/idle_evictions.h"
 #include "foundation/base/mutex.h"
 #include "foundation/platform/release_thread.h"
@@ -249,7 +251,10 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
 
  private:
   enum class Phase { kShakingHands, kReading, kHandling, kWriting, kLingering };
-  using Parser = http::request_parser<http::string_body>;
+  class Parser : public http::request_parser<http::string_body> {
+   public:
+    ~Parser() { give_back(std::as_writable_bytes(std::span(get().body()))); }
+  };
 
   void on_handshake(error_code error) { error ? close() : read_header(); }
   void read_header();
@@ -527,10 +532,15 @@ void HttpServer::Session::on_decoded(const Status& status) {
 
 std::shared_ptr<const void> HttpServer::Session::share_body(std::vector<std::string> beside) {
   struct Shared {
-    std::shared_ptr<Parser> parser;
+    Shared(std::shared_ptr<const void> given, std::vector<std::string> given_beside)
+        : body(std::move(given)), beside(std::move(given_beside)) {}
+    ~Shared() {
+      for (std::string& each : beside) give_back(std::as_writable_bytes(std::span(each)));
+    }
+    std::shared_ptr<const void> body;
     std::vector<std::string> beside;
   };
-  return server_.releases.share(std::make_unique<Shared>(Shared{parser_, std::move(beside)}), [](const Shared& shared) {
+  return server_.releases.share(std::make_unique<Shared>(parser_, std::move(beside)), [](const Shared& shared) {
     uint64_t bytes = 0;
     for (const std::string& each : shared.beside) bytes += each.capacity();
     return bytes;

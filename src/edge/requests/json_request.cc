@@ -11,6 +11,7 @@
 #include "edge/requests/json_table.h"
 #include "edge/requests/request_parameters.h"
 #include "foundation/base/check.h"
+#include "foundation/base/heap.h"
 
 namespace foliot {
 namespace {
@@ -258,7 +259,15 @@ Status JsonRequestDecoder::Parser::read_document(object document) {
 JsonRequestDecoder::JsonRequestDecoder() : parser_(std::make_unique<Parser>()) {
   FOLIOT_CHECK(parser_->parser.allocate(kInitialBytes, kDepthMax) == simdjson::SUCCESS);
 }
-JsonRequestDecoder::~JsonRequestDecoder() = default;
+// A long text's tape is several times as long, and a mapping of its own: that may take the kernel tens of
+// milliseconds to end, in which no thread gets memory.
+JsonRequestDecoder::~JsonRequestDecoder() {
+  simdjson::dom::parser& parser = parser_->parser;
+  const size_t text = parser.capacity();
+  give_back(std::as_writable_bytes(std::span(parser.doc.tape.get(), text)));
+  give_back(std::as_writable_bytes(std::span(parser.doc.string_buf.get(), text)));
+  give_back(std::as_writable_bytes(std::span(parser.implementation->structural_indexes.get(), text)));
+}
 
 Result<object> JsonRequestDecoder::Parser::parse(std::string& body, size_t json_size) {
   // The parser reads ahead; what it finds there does not matter.

@@ -1,7 +1,9 @@
 #include "foundation/base/heap.h"
 
 #include <malloc.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace foliot {
@@ -25,6 +27,17 @@ void keep_heap_memory() {
   ::mallopt(M_TRIM_THRESHOLD, -1);  // never
   ::mallopt(M_ARENA_MAX, kArenasMax);
 #endif
+}
+
+void give_back(std::span<std::byte> memory) {
+  constexpr size_t kPage = 4096, kStep = 1 << 20;
+  if (memory.size() < kStep) return;
+  const size_t skipped = (kPage - reinterpret_cast<uintptr_t>(memory.data()) % kPage) % kPage;
+  for (std::span<std::byte> rest = memory.subspan(skipped); rest.size() >= kPage;) {
+    const std::span<std::byte> step = rest.first(std::min(kStep, rest.size() / kPage * kPage));
+    if (::madvise(step.data(), step.size(), MADV_DONTNEED) != 0) return;
+    rest = rest.subspan(step.size());
+  }
 }
 
 uint64_t heap_allocations() { return allocations; }

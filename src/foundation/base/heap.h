@@ -9,7 +9,9 @@
 #ifndef FOLIOT_FOUNDATION_BASE_HEAP_H_
 #define FOLIOT_FOUNDATION_BASE_HEAP_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace foliot {
 
@@ -19,6 +21,11 @@ namespace foliot {
 // each arena, and 64 MiB of address space for a thread. Does nothing where malloc is not
 // glibc's. REQUIRES: main() has just begun; of programs, not of rooms.
 void keep_heap_memory();
+
+// Gives the whole pages of `memory`, of the heap, back to the kernel. Its bytes are lost. That takes some tenths of a
+// millisecond for each MiB; other threads can get memory in between, as they cannot while a large mapping ends.
+// Nothing is done for less than 1 MiB. Threading: any.
+void give_back(std::span<std::byte> memory);
 
 // How many objects the calling thread has made with `operator new`, where the program
 // counts them (app/operator_new.cc), else 0. Not counted: what is taken from malloc() or

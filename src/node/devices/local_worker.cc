@@ -189,14 +189,18 @@ void LocalWorker::make_threads() {
   while (executors_.size() < kExecutorsBesideLanes + place_.lanes) executors_.emplace_back(others);
 }
 
-// Only EXEC and its teams are pinned: the others copy, and run where there is time.
+// Only EXEC and its teams are pinned: the others copy, and run where there is time. Large results take milliseconds to
+// copy, in which those that answer others go first.
 Status LocalWorker::start_executors() {
   const int nice = exec_nice(options_.devices);
+  const IntervalThread large{.nice = 0, .begin = use_default_slices};
   uint32_t lane = 0;
   for (size_t i = 0; i < executors_.size(); ++i) {
     Executor& executor = *worker_->executors()[i];
     const bool exec = std::string_view(executor.name()) == "exec";
-    const auto intervals = exec ? intervals_of(place_, lane++, nice) : std::vector(1, IntervalThread());
+    const bool is_large = i + 1 == executors_.size();
+    const auto intervals =
+        exec ? intervals_of(place_, lane++, nice) : std::vector(1, is_large ? large : IntervalThread());
     FOLIOT_RETURN_IF_ERROR(executors_[i].start(executor, intervals, place_.node));
   }
   return Status();
