@@ -193,7 +193,7 @@ void LocalWorker::make_threads() {
 // copy, in which those that answer others go first.
 Status LocalWorker::start_executors() {
   const int nice = exec_nice(options_.devices);
-  const IntervalThread large{.nice = 0, .begin = use_default_slices};
+  const IntervalThread large{.nice = 0, .begin = use_default_slices, .has_turns = false};
   uint32_t lane = 0;
   for (size_t i = 0; i < executors_.size(); ++i) {
     Executor& executor = *worker_->executors()[i];

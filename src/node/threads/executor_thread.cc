@@ -24,7 +24,11 @@ constexpr int kVolunteerPiecesMax = 4;
 Status ExecutorThread::start(Executor& executor, const std::vector<IntervalThread>& intervals,
                              std::optional<uint32_t> node) {
   executor_ = &executor;
-  for (const IntervalThread& interval : intervals) drivers_.emplace_back().lane_count = interval.lane_count;
+  for (const IntervalThread& interval : intervals) {
+    Driver& driver = drivers_.emplace_back();
+    driver.lane_count = interval.lane_count;
+    driver.has_turns = interval.has_turns;
+  }
   driving_.store(&drivers_.front());
   for (size_t i = 0; i < intervals.size(); ++i) {
     Driver& driver = drivers_[i];
@@ -72,7 +76,7 @@ void ExecutorThread::run(Driver& self) {
     }
     TimePoint wake = TimePoint::infinite_future();  // as long as a volunteer has the executor
     if (has_handed_over_.exchange(false, std::memory_order_acquire) || baton_.take()) wake = drive(&self);
-    wake.is_infinite() ? wakes.release() : wakes.wake_held();
+    wake.is_infinite() && self.has_turns ? wakes.release() : wakes.wake_held();
     if (driving_.load(std::memory_order_acquire) != &self) continue;
     self.parker.park_until(wake, wake.is_infinite() ? Duration() : kSpin);
   }

@@ -45,6 +45,8 @@ struct IntervalThread {
   CoreSet cores{};
   int nice = kExecutorNice;
   std::function<void()> begin = [] {};
+  // Of the loop that it reports to, once there is nothing to execute. Not for a thread that others may hold up in a turn.
+  bool has_turns = true;
 };
 
 // Threading: wake() from any thread; the rest belongs to the owner.
@@ -70,6 +72,7 @@ class ExecutorThread : public Waker {
  private:
   struct Driver {
     uint32_t lane_count = 1;
+    bool has_turns = true;
     Parker parker;
     Thread thread;
   };
