@@ -15,71 +15,18 @@
 
 #include "edge/frontend/test_server.h"
 #include "edge/http/http_server.h"
+#include "edge/http/test_client.h"
 #include "edge/requests/inflate.h"
 
 namespace foliot {
 namespace {
 
-namespace net = boost::asio;
-namespace http = boost::beast::http;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr const char* kDoubling =
     R"({"id":"42","inputs":[{"name":"x","shape":[2,2],"datatype":"FP32","data":[[1,2],[3,4.25]]}]})";
-
-struct Reply {
-  unsigned status = 0;
-  std::string body;
-  http::fields headers;
-  nlohmann::json parsed() const { return nlohmann::json::parse(body); }
-  std::string header(const char* name) const { return std::string(headers[name]); }
-};
-
-class Client {
- public:
-  explicit Client(uint16_t port) : socket_(context_) { socket_.connect({net::ip::make_address("127.0.0.1"), port}); }
-  void send(const std::string& bytes) { net::write(socket_, net::buffer(bytes)); }
-  // `has_body`: false for the answer to HEAD.
-  Reply read(bool has_body = true) {
-    http::response_parser<http::string_body> parser;
-    parser.skip(!has_body);
-    parser.body_limit(64 << 20);
-    http::read(socket_, buffer_, parser);
-    return {.status = parser.get().result_int(), .body = parser.get().body(), .headers = parser.get().base()};
-  }
-  Reply ask(const std::string& method, const std::string& target, const std::string& body = "",
-            const std::string& headers = "") {
-    send(request(method, target, body, headers));
-    return read();
-  }
-  static std::string request(const std::string& method, const std::string& target, const std::string& body,
-                             const std::string& headers) {
-    return fmt::format("{} {} HTTP/1.1\r\nHost: test\r\n{}Content-Length: {}\r\n\r\n{}", method, target, headers,
-                       body.size(), body);
-  }
-  // Says that it sends nothing more, and still reads.
-  void close_own_side() { socket_.shutdown(net::ip::tcp::socket::shutdown_send); }
-  // True when the server ended the connection.
-  bool ended() {
-    char byte;
-    boost::system::error_code error;
-    socket_.read_some(net::buffer(&byte, 1), error);
-    return error == net::error::eof || error == net::error::connection_reset;
-  }
-  void close() { socket_.close(); }
-  // Without waiting for anything: the server sees a reset.
-  void abort() {
-    socket_.set_option(net::socket_base::linger(true, 0));
-    socket_.close();
-  }
-
- private:
-  net::io_context context_;
-  net::ip::tcp::socket socket_;
-  boost::beast::flat_buffer buffer_;
-};
 
 class HttpApiTest : public ::testing::Test {
  protected:
@@ -622,90 +569,6 @@ TEST(HttpServerTest, BoundsTheMemoryOfAllBodies) {
     EXPECT_EQ(small.ask("POST", "/v2/models/doubling/infer", kDoubling).status, 200u)
         << "the memory was not given back";
   }
-}
-
-// Of 8 MiB the first source holds 3 in a request that is not answered yet.
-TEST(HttpServerTest, ASourceHasNoMoreOfTheMemoryForBodiesThanItLeavesToOthers) {
-  class Holder final : public HttpHandler {
-   public:
-    void handle(HttpExchange& exchange) override {
-      if (exchange.header("Hold").empty()) return exchange.respond({.body = {"answered"}});
-      held = &exchange;
-      has_come.set_value();
-    }
-    std::string source(const HttpExchange& exchange) const override { return std::string(exchange.header("Source")); }
-    HttpExchange* held = nullptr;
-    std::promise<void> has_come;
-  } handler;
-  HttpServer server({.thread_name = "test",
-                     .address = "127.0.0.1",
-                     .body_bytes_max = 8 << 20,
-                     .bodies_bytes_max = 8 << 20,
-                     .header_bytes_max = 4096,
-                     .connections_max = 8,
-                     .idle_timeout = Duration::seconds(60),
-                     .request_timeout = Duration::seconds(60)},
-                    handler, steady_now);
-  ASSERT_TRUE(server.start().ok());
-  const auto request = [](const std::string& headers, size_t mebibytes) {
-    const std::string body(mebibytes << 20, ' ');
-    return fmt::format("POST / HTTP/1.1\r\nHost: x\r\n{}\r\nContent-Length: {}\r\n\r\n{}", headers, body.size(), body);
-  };
-  Client first(server.port());
-  first.send(request("Source: a\r\nHold: yes", 3));
-  handler.has_come.get_future().wait();
-  Client more(server.port());
-  more.send(request("Source: a", 3));
-  const Reply refused = more.read();
-  EXPECT_EQ(refused.status, 503u);
-  EXPECT_EQ(refused.header("Retry-After"), "1");
-  EXPECT_THAT(refused.body, HasSubstr("bodies of 'a' under way take"));
-  Client other(server.port());
-  other.send(request("Source: b", 4));
-  EXPECT_EQ(other.read().status, 200u);
-  server.post([&] { handler.held->respond({.body = {"answered"}}); });
-  EXPECT_EQ(first.read().status, 200u);
-  Client again(server.port());
-  again.send(request("Source: a", 7));
-  EXPECT_EQ(again.read().status, 200u) << "one body has room however long it is";
-  server.stop();
-}
-
-// What has come of a long body is moved once, when it is 1 MiB, into room for the longest: its bytes then stay where
-// they are. Only what has come counts, so that two such bodies fit at once.
-TEST(HttpServerTest, ALongChunkedBodyDoesNotMove) {
-  class Recorder final : public HttpHandler {
-   public:
-    void handle(HttpExchange& exchange) override {
-      capacity = exchange.body().capacity();
-      exchange.respond({.body = {std::to_string(exchange.body().size())}});
-    }
-    size_t capacity = 0;  // read after the answer
-  } handler;
-  constexpr size_t kPiece = 1 << 20;
-  HttpServer server({.thread_name = "test",
-                     .address = "127.0.0.1",
-                     .body_bytes_max = 16 * kPiece,
-                     .bodies_bytes_max = 24 * kPiece,
-                     .header_bytes_max = 4096,
-                     .connections_max = 4,
-                     .idle_timeout = Duration::seconds(60),
-                     .request_timeout = Duration::seconds(60)},
-                    handler, steady_now);
-  ASSERT_TRUE(server.start().ok());
-  const std::string piece = fmt::format("{:x}\r\n{}\r\n", kPiece, std::string(kPiece, ' '));
-  Client first(server.port());
-  Client second(server.port());
-  for (Client* client : {&first, &second}) {
-    client->send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
-    for (int i = 0; i < 5; ++i) client->send(piece);
-  }
-  for (Client* client : {&first, &second}) {
-    client->send("0\r\n\r\n");
-    EXPECT_EQ(client->read().body, std::to_string(5 * kPiece));
-    EXPECT_GE(handler.capacity, 16 * kPiece);
-  }
-  server.stop();
 }
 
 // ---- Compressed answers
