@@ -409,7 +409,7 @@ class Compilation {
     // Comparing batches has run every plan once.
     const bool warm = program_.batching && difference.empty();
     FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> durations, measure(*runner, warm));
-    if (!options_.first_size_only) FOLIOT_RETURN_IF_ERROR(measure_operators(*runner, durations));
+    FOLIOT_RETURN_IF_ERROR(measure_operators(*runner, durations));
     if (!difference.empty()) FOLIOT_RETURN_IF_ERROR(go_on_without_batching(difference));
     return keep_plans(durations, difference.empty());
   }
@@ -421,6 +421,11 @@ class Compilation {
         durations.begin());
     if (first == durations.size()) return {};
     const Plan& plan = program_.plans[first];
+    if (options_.first_size_only) {  // at once, so that long EXECs need not hold up others until all sizes are there
+      FOLIOT_ASSIGN_OR_RETURN(const PlanDurations taken, measure_plan(plan, first, runner, 1));
+      operator_ends_ = taken.ends();
+      return {};
+    }
     FOLIOT_ASSIGN_OR_RETURN(const PlanDurations taken, measure_plan(plan, first, runner));
     operator_ends_ = taken.ends();
     // Where all together take no longer than one that is slow, none is.

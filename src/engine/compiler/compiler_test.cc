@@ -129,6 +129,7 @@ TEST_F(CompilerTest, MakesTheFirstSizeAloneWithTheInterfaceOfAll) {
   ASSERT_EQ(first->program.plans.size(), 1u);
   ASSERT_EQ(first->program.buckets[0].seed_exec.size(), 1u);
   EXPECT_GT(first->program.buckets[0].seed_exec[0], Duration());
+  EXPECT_EQ(first->program.operator_ends.size(), first->program.plans[0].operators.size()) << "it can be cut at once";
   EXPECT_TRUE(first->program.batching);
   EXPECT_EQ(first->program.inputs[0].shape, all->program.inputs[0].shape);
   EXPECT_EQ(first->program.outputs[0].shape, all->program.outputs[0].shape);

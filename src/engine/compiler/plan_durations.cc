@@ -6,8 +6,7 @@
 namespace foliot {
 namespace {
 
-// Runs: so many, or fewer where they take longer than this.
-constexpr size_t kRunsMax = 5;
+// No other run begins once they have taken so long.
 constexpr Duration kTimeMax = Duration::milliseconds(200);
 
 }  // namespace
@@ -25,12 +24,12 @@ std::vector<double> PlanDurations::ends() const {
 }
 
 // The shortest: what anything else on the machine added is not the operator's.
-Result<PlanDurations> measure_plan(const Plan& plan, size_t position, ProgramRunner& runner) {
+Result<PlanDurations> measure_plan(const Plan& plan, size_t position, ProgramRunner& runner, size_t runs) {
   PlanDurations shortest{.whole = Duration::max(),
                          .operators = std::vector<Duration>(plan.operators.size(), Duration::max())};
   runner.put_input(std::vector<std::byte>(plan.input_bytes));
   Duration spent;
-  for (size_t run = 0; run == 0 || (run < kRunsMax && spent < kTimeMax); ++run) {
+  for (size_t run = 0; run == 0 || (run < runs && spent < kTimeMax); ++run) {
     FOLIOT_ASSIGN_OR_RETURN(const Duration whole, runner.run_range(position, {}));
     shortest.whole = std::min(shortest.whole, whole);
     spent += whole;

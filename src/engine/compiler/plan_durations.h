@@ -20,9 +20,9 @@ struct PlanDurations {
   std::vector<double> ends() const;
 };
 
-// Runs the plan at `position` of the runner's program a few times on zeros and takes the
-// shortest durations. Errors: those of the device.
-Result<PlanDurations> measure_plan(const Plan& plan, size_t position, ProgramRunner& runner);
+// Runs the plan at `position` of the runner's program up to `runs` times on zeros, fewer where it takes long, and takes
+// the shortest durations. Errors: those of the device.
+Result<PlanDurations> measure_plan(const Plan& plan, size_t position, ProgramRunner& runner, size_t runs = 5);
 
 }  // namespace foliot
 

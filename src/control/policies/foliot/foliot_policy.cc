@@ -276,6 +276,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
   const bool some_missed = admission_.overloaded(device, now);
   const bool divides = division_.divides(device, now);
+  if (!divides && fill_lanes(device, now, some_missed, dispatcher)) return true;
   LaneChoice lanes(board_, device, now, divides, some_missed);
   board_.set_divides(device, divides);
   selection_.set_crowded(admission_.crowded(device, now));
@@ -304,6 +305,21 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
   }
   note_busy(device, now);
   return true;
+}
+
+bool FoliotPolicy::fill_lanes(DeviceId device, TimePoint now, bool some_missed, Dispatcher& dispatcher) {
+  const DeviceModel& facts = cluster_.device(device);
+  const TimePoint all_free = facts.exec_available(now);
+  if (facts.lane_count() == 1 || all_free <= now) return false;
+  LaneChoice lanes(board_, device, now, /*divides=*/true, some_missed);
+  if (lanes.start() >= all_free) return false;
+  board_.set_divides(device, true);
+  const std::optional<Batch> batch = selection_.choose(device, lanes.lanes(), now, lanes.start(), Duration());
+  if (!batch || batch->in_parts) return false;
+  const uint32_t width = width_index(lanes.lanes().count, facts.lane_count());
+  const Duration exec = cluster_.durations().exec({device, batch->model, batch->bucket, batch->batch_index, width});
+  if (lanes.start() + exec > all_free) return false;
+  return send(device, *batch, lanes.lanes(), now, dispatcher);
 }
 
 // So it gets its part of the device until it ends, and what others need of the rest is theirs.

@@ -102,6 +102,8 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   // False if there is nothing for the device to do now. Takes one look.
   // `since`: when it, or what is looked at on whose behalf, was put on its list.
   bool run_batch(DeviceId device, TimePoint since, TimePoint now, Dispatcher& dispatcher);
+  // For a device that waits for all its lanes: a batch on those that are free, if it is over before the others are.
+  bool fill_lanes(DeviceId device, TimePoint now, bool some_missed, Dispatcher& dispatcher);
   bool send(DeviceId device, const Batch& batch, LaneInterval lanes, TimePoint now, Dispatcher& dispatcher);
   // Whether what is unfinished would get too little of the device if it went on only after so long.
   bool share_is_due(DeviceId device, Duration after, TimePoint now) const;

@@ -110,6 +110,47 @@ TEST_F(LaneDivisionTest, WhatIsNotInTimeOnOneLaneTakesAll) {
   for (const Action& action : sent) EXPECT_EQ(action.lanes.count, 2u);
 }
 
+// It was asked for without a pause, and now is once in 2 s: neither its rate then nor that it had no deadlines lets it
+// hold up requests that have less time.
+TEST_F(LaneDivisionTest, WhatWasAskedForOftenDoesNotBlock) {
+  double now = 0;
+  for (; now < 4000; now += 100) {
+    stage_.request(long_, now, -1);
+    for (const Action& sent : stage_.plan(now)) stage_.finish(sent, now + 99, sent.expected);
+  }
+  ask(now, now + 12'000, 1'000'000);
+  const int before = short_sent_;
+  const std::vector<Action> sent = ask(now + 12'000, now + 22'000, 2000);
+  ASSERT_GE(sent.size(), 5u);
+  for (const Action& action : sent) {
+    const bool is_apart = action.lanes.count == 1 || !action.range.whole();
+    EXPECT_TRUE(is_apart) << "a long one takes all lanes at once";
+  }
+  EXPECT_EQ(short_sent_ - before, 1000);
+}
+
+// A long one has a lane when so many come that the device goes over to EXECs on all lanes: the others wait for both.
+TEST_F(LaneDivisionTest, WhileItWaitsForAllLanesShortExecsHaveThoseThatAreFree) {
+  ask(0, 4000, 2000);  // so that what a long one takes is known
+  stage_.request(long_, 10'000, 12'000);
+  stage_.request(long_, 10'000, 12'000);
+  const std::vector<Action> longs = stage_.plan(10'000);
+  ASSERT_EQ(longs.size(), 1u);
+  ASSERT_EQ(longs[0].lanes.count, 1u);
+  int shorts = 0;
+  for (double now = 10'010; now < 10'310; now += 10) {
+    stage_.request(long_, now, now + 2000);
+    stage_.request(short_, now, now + kSlo);
+    for (const Action& sent : stage_.plan(now)) {
+      EXPECT_EQ(sent.model, short_);
+      EXPECT_NE(sent.lanes, longs[0].lanes);
+      stage_.finish(sent, now + 2, Duration::milliseconds(2));
+      ++shorts;
+    }
+  }
+  EXPECT_EQ(shorts, 30);
+}
+
 // Two of three lanes leave one that is of no use: one row takes 2 ms on all, 3 on two and 6 on one.
 TEST(LanesThatAreLeftOver, CountAsTaken) {
   PolicyStage stage([](const Cluster& cluster) { return make_foliot_policy(cluster); }, 1, 8);
