@@ -116,8 +116,7 @@ void HttpInference::on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) {
   }
   if (!is_long_to_write()) return respond(written());
   const auto response = std::make_shared<HttpResponse>();
-  exchange_.run_aside([this, response] { *response = written(); },
-                      [this, response] { respond(std::move(*response)); });
+  exchange_.run_aside([this, response] { *response = written(); }, [this, response] { respond(std::move(*response)); });
 }
 
 bool HttpInference::is_long_to_write() const {

@@ -71,7 +71,7 @@ class HttpExchange {
   virtual std::string peer() const = 0;
   // Inflated. The bytes stay where they are until the response is written, and longer while they are shared.
   virtual std::string& body() = 0;
-  // Whoever drops the last share, on any thread, frees no large memory: `beside` is what was made of the body.
+  // The thread that drops the last share, whichever it is, frees no large memory. `beside`: what was made of the body.
   virtual std::shared_ptr<const void> share_body(std::vector<std::string> beside) = 0;
   // nullptr: the body was short, and has not been decoded.
   virtual std::shared_ptr<HttpDecoded> take_decoded() = 0;

@@ -25,7 +25,9 @@ struct Reply {
 // One connection. Each call waits until it is done, and throws if the connection fails.
 class Client {
  public:
-  explicit Client(uint16_t port) : socket_(context_) { socket_.connect({boost::asio::ip::make_address("127.0.0.1"), port}); }
+  explicit Client(uint16_t port) : socket_(context_) {
+    socket_.connect({boost::asio::ip::make_address("127.0.0.1"), port});
+  }
   void send(const std::string& bytes) { boost::asio::write(socket_, boost::asio::buffer(bytes)); }
   // `has_body`: false for the answer to HEAD.
   Reply read(bool has_body = true) {

@@ -27,7 +27,7 @@ class ReleaseThread {
   ReleaseThread& operator=(const ReleaseThread&) = delete;
 
   // A share in `object`, which is freed on the thread if `bytes_of(*object)` is large when the last share is dropped.
-  // `bytes_of` tells what the object's memory takes, and must not throw.
+  // `bytes_of` returns what the object's memory takes, and must not throw.
   template <typename T, typename BytesOf>
   std::shared_ptr<T> share(std::unique_ptr<T> object, BytesOf bytes_of) {
     return {object.release(), [queue = queue_, bytes_of](T* last) {
