@@ -53,6 +53,8 @@ bool Admission::could_load(const Request& request, TimePoint now) const {
   const Cluster& cluster = board_.cluster();
   const ModelState& state = board_.model(request.model);
   const uint32_t devices = static_cast<uint32_t>(cluster.devices.size());
+  // Another copy is loaded only where there is half as much to do (LoadPlanner::look_whether_busy()).
+  const Duration most = board_.least_backlog(request.model, TimePoint::infinite_future(), now) / 2;
   uint32_t id = *state.holders.next(0);
   for (uint32_t looked = 1; looked < std::min(devices, kDevicesLookedAtMax); ++looked) {
     id = id + 1 < devices ? id + 1 : 0;
@@ -61,7 +63,9 @@ bool Admission::could_load(const Request& request, TimePoint now) const {
     if (cluster.device(device).page_count() < cluster.pages(device, request.model)) continue;
     const TimePoint loaded =
         cluster.device(device).load_available(now) + cluster.durations().load(device, request.model);
-    const TimePoint start = std::max(loaded, now + board_.backlog(device, now));
+    const Duration backlog = board_.backlog(device, now);
+    if (backlog > most) continue;
+    const TimePoint start = std::max(loaded, now + backlog);
     if (start + board_.answer_time(device, request.model, request.bucket, 0) <= request.deadline) return true;
   }
   return false;

@@ -8,8 +8,8 @@
 // Requests of a model whose batches may stay small wait while there is time for some more than can be met: which
 // models got the most requests is known only later, and a device that chooses among them serves a sixth more.
 //
-// No request is refused that a device which does not hold its model could answer: a burst of one model is served by
-// copies that are loaded meanwhile.
+// No request is refused that a device which does not hold its model could answer, if a copy would be loaded there: a
+// burst of one model is served by copies that are loaded meanwhile.
 //
 // Models are weighed by their density, the weighted requests that a second of EXEC serves: a plan leaves out what is
 // less dense than the request.
@@ -60,8 +60,8 @@ class Admission {
     bool in_time = false;  // and what is due later can still be met
   };
   Forecast forecast(const Request& request, size_t rows_before, double part, TimePoint now);
-  // A device that does not hold the request's model would, once it had loaded it, answer in time behind all that waits
-  // there.
+  // A device that does not hold the request's model has so little to do that a copy is loaded there, and would then
+  // answer in time behind all that waits there.
   bool could_load(const Request& request, TimePoint now) const;
   void plan(const ModelState& state, TimePoint now);
   void add(DeviceId device, ModelId model);
