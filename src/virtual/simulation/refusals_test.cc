@@ -56,7 +56,7 @@ TEST(RefusalsTest, WhereBatchesAreFullNewestAreRefusedAtOnceAndNothingIsLost) {
 }
 
 // Each device holds eight of twelve models. One that has nearly as much to do as those that hold a model loads no copy
-// of it: requests that waited for one were told after 0.96 of their time.
+// of it: requests that waited for one were refused after 0.96 of their time.
 TEST(RefusalsTest, NoRequestWaitsForACopyThatNoDeviceLoads) {
   const uint64_t seed = fresh_seed();
   for (const double load : {1.7, 3.0}) {
