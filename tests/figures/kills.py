@@ -52,7 +52,7 @@ def write_models(folder):
     (folder / "movies/personal.toml").write_text('[exploration]\nname = "greedy"\npool = 0\n')
     (folder / "code/1").mkdir(parents=True)
     (folder / "code/1/model.py").write_text(CONTAINER)
-    (folder / "code/model.toml").write_text(f'[container]\npython = "{sys.executable}"\n')
+    (folder / "code/model.toml").write_text(f'[container]\npython = "{sys.executable}"\nstart_timeout = "600s"\n')
 
 
 class Acknowledged:
@@ -179,7 +179,7 @@ def kill_servers(folder, rounds, seed):
             server.start()
             starts.append(server.seconds_to_ready)
             eventually(lambda: server.get("/v2/health/ready")[0] == 200)  # noqa: B023
-            eventually(lambda: server.get("/v2/models/code/ready")[0] == 200, otherwise=server.output)  # noqa: B023
+            eventually(lambda: server.get("/v2/models/code/ready")[0] == 200, 600, server.output)  # noqa: B023
             lost[0] += lost_observations(server, kept, checked_users)
             lost[1] += lost_jobs(server, kept, expected, checked_jobs)
             left |= {path for paths in strays(kept, folder, temporary) for path in paths}
