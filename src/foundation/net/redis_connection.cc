@@ -65,6 +65,12 @@ RedisReply copy_of(const redisReply& reply) {
 // The server refuses writes for want of memory, or of a disk that takes them.
 bool is_no_room(std::string_view error) { return error.starts_with("OOM ") || error.starts_with("MISCONF "); }
 
+// What to do about an error; empty where the error says it.
+std::string_view remedy_of(std::string_view error) {
+  const bool wants_another = error.starts_with("NOAUTH ") || error.starts_with("WRONGPASS ");
+  return wants_another ? " Give Redis' password in the environment variable FOLIOT_REDIS_PASSWORD." : "";
+}
+
 }  // namespace
 
 void RedisConnection::Close::operator()(redisContext* context) const { redisFree(context); }
@@ -109,7 +115,7 @@ Result<RedisReply> RedisConnection::call(std::span<const std::string> words) {
   if (reply->type != REDIS_REPLY_ERROR) return copy_of(*reply);
   const std::string error(reply->str, reply->len);
   if (is_no_room(error)) return Status::resource_exhausted(fmt::format("{}: {}", address_.text(), error));
-  return failure(error);
+  return failure(fmt::format("{}{}", error, remedy_of(error)));
 }
 
 }  // namespace foliot

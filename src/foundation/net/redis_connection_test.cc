@@ -52,9 +52,12 @@ TEST_F(RedisConnectionTest, ErrorsOfTheServerAreNamed) {
   ASSERT_TRUE(call({"CONFIG", "SET", "maxmemory", "1"}).ok());
   const Status full = call({"SET", "key", "1"}).status();
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted) << full.message();
+  ASSERT_TRUE(call({"CONFIG", "SET", "requirepass", "right"}).ok());
   RedisAddress locked = server_.address();
   locked.password = "wrong";
-  EXPECT_EQ(RedisConnection(locked).connect().code(), StatusCode::kUnavailable);
+  const Status refused = RedisConnection(locked).connect();
+  EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
+  EXPECT_NE(refused.message().find("FOLIOT_REDIS_PASSWORD"), std::string::npos) << refused.message();
 }
 
 TEST_F(RedisConnectionTest, ADatabaseIsChosen) {
