@@ -102,6 +102,8 @@ def test_units_start_what_exists_and_close_what_it_does_not_need(unit):
     # Where containers run, they have namespaces of their own.
     has_containers = unit.name in ("foliot.service", "foliot-worker.service")
     assert ("RestrictNamespaces=yes" in text) != has_containers
+    assert "\nRestart=always\nRestartPreventExitStatus=2 3\n" in re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)
+    assert ("\nLimitMEMLOCK=infinity\nLimitNICE=-10\n" in text) == has_containers, "what computes goes first"
     expected = hardening((ROOT / "deploy/systemd/foliot.service").read_text())
     assert "DynamicUser=yes" in text and hardening(text) - {"RestrictNamespaces=yes"} <= expected
 

@@ -277,3 +277,35 @@ def test_a_foreign_record_is_named(tmp_path, redis):
     with contextlib.ExitStack() as stack:
         stack.callback(controller.kill)
         await_output(controller, "'mine' is no record of a leader; name a key that nothing else uses")
+
+
+def test_one_that_stands_by_starts_no_workers(tmp_path, small_models, redis):
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    pools = tmp_path / "pools.toml"
+    command = ["foliot", "worker", str(small_models), "--cache", str(tmp_path / "cache"), "--controller", ",".join(addresses)]
+    pools.write_text(f'[[kind]]\nname = "cpu"\ncommand = {json.dumps(command)}\n')
+    with contextlib.ExitStack() as stack:
+        controllers = []
+        for i, address in enumerate(addresses):
+            controllers.append(Part(tmp_path / f"controller{i}.log", "controller", listen=address, advertise=address,
+                                    election=redis.address, worker_pools=pools))
+            stack.callback(controllers[-1].kill)
+            controllers[-1].await_line("ready:")
+        killed, other = controllers
+        killed.await_line("cpu-0: ready: ")
+        killed.kill()
+        other.await_line(LEADS)
+        other.await_line("cpu-0: ready: ")
+        for output in (killed.output(), other.output()):  # a machine without time may have changed the leader before
+            assert re.search(LEADS, output).start() < output.index("cpu-0: started"), output
+
+
+def test_a_store_asks_for_its_password(tmp_path, monkeypatch):
+    with Redis(tmp_path / "store", "a secret") as redis, contextlib.ExitStack() as stack:
+        for name, password, line in (("without", "", "FOLIOT_REDIS_PASSWORD"), ("with", "a secret", LEADS)):
+            monkeypatch.setenv("FOLIOT_REDIS_PASSWORD", password)
+            controller = Part(tmp_path / f"{name}.log", "controller", listen="127.0.0.1:0", advertise="a:8100",
+                              election=redis.address)
+            stack.callback(controller.kill)
+            controller.await_line(line, timeout=30)
+            assert "a secret" not in controller.output()

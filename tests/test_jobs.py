@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import shutil
 import signal
+import sqlite3
 import subprocess
 
 import numpy as np
@@ -290,6 +292,28 @@ def test_what_is_wrong_with_the_folder_is_named(repository, root, tmp_path):
     assert "--webhooks http://x/: must be HOST or HOST:PORT" in serve_fails(repository, root, "--webhooks", "http://x/")
     (root / ".foliot" / "jobs.sqlite").write_bytes(b"x" * 9000)
     assert "jobs.sqlite" in serve_fails(repository, root) and "move it away" in serve_fails(repository, root)
+
+
+def test_a_copy_of_the_database_brings_the_jobs_back(serve, repository, root, tmp_path):
+    """Of a server that was stopped; what is damaged or of a newer Foliot since then is replaced by it."""
+    server, jobs = start(serve, repository, root)
+    np.save(root / "rows.npy", rows_of(10))
+    job = jobs.wait(jobs.submit_offline({"x": "rows.npy"}, "answers", model="small")["id"])
+    assert server.stop() == 0
+    database = root / ".foliot" / "jobs.sqlite"
+    shutil.copyfile(database, tmp_path / "copy")
+    with contextlib.closing(sqlite3.connect(database)) as opened:
+        opened.execute("PRAGMA user_version = 1000")
+    assert "was written by a newer Foliot" in serve_fails(repository, root)
+    database.write_bytes(b"x" * 9000)
+    assert "cannot be used: file is not a database; move it away" in serve_fails(repository, root)
+    shutil.copyfile(tmp_path / "copy", database)
+    server, jobs = start(serve, repository, root)
+    assert jobs.list() == [job]
+    assert server.stop() == 0
+    database.unlink()  # moved away: the jobs are lost then, and what they wrote stays
+    _, jobs = start(serve, repository, root)
+    assert jobs.list() == [] and np.load(root / "answers/y.npy").shape == (10, 4)
 
 
 def test_the_command_line_submits_and_follows(serve, repository, root, tmp_path):

@@ -191,6 +191,16 @@ def test_a_killed_worker_takes_no_request_with_it(own_cluster, dense_oracle):
     load.check()
 
 
+def test_a_worker_that_is_stopped_takes_no_request_with_it(own_cluster, dense_oracle):
+    cluster = own_cluster()
+    with Load(cluster.frontends, dense_oracle) as load:
+        load.await_answers()
+        assert cluster.workers[0].stop() == 0, cluster.workers[0].output()
+        load.await_answers(200)  # of the other worker
+    load.check()
+    assert not load.refusals, load.refusals[:3]
+
+
 def test_a_killed_controller_is_found_again(own_cluster, dense_oracle):
     cluster = own_cluster()
     with Load(cluster.frontends, dense_oracle) as load:

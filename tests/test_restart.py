@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import threading
+import urllib.error
 
 import numpy as np
 import pytest
@@ -93,6 +94,50 @@ def test_it_drains_and_stops(tmp_path, by):
         assert not failures and answers
 
 
+def test_clients_that_try_again_lose_nothing_over_restarts(tmp_path):
+    """They try again what is refused with 503, and where they find no server or lose the connection."""
+    server = Server(write_small_models(tmp_path / "models"), tmp_path / "log", page_cache="16MiB")
+    body = {"inputs": [{"name": name, "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]} for name in ("a", "b")]}
+    answers, others = [], []
+    over = threading.Event()
+
+    def ask():
+        while not over.is_set():
+            try:
+                status, answer = server.post("/v2/models/pair/infer", body)
+            except (ConnectionError, urllib.error.URLError):  # refused or reset
+                continue
+            (answers if status == 200 else others).append((status, answer))
+
+    with server:
+        clients = [threading.Thread(target=ask) for _ in range(4)]
+        for client in clients:
+            client.start()
+        for restart in range(3):
+            before = len(answers)
+            eventually(lambda: len(answers) > before + 50, otherwise=server.output)  # noqa: B023
+            if restart < 2:
+                assert server.stop() == 0, server.output()
+                server.start()
+        over.set()
+        for client in clients:
+            client.join(60)
+            assert not client.is_alive(), "a request was never answered"
+    assert {status for status, _ in others} <= {503}, others[:3]
+    assert all(answer["outputs"][0]["data"] == [2, 4, 6, 8] for _, answer in answers)
+
+
+def test_memory_that_cannot_be_locked_is_said_at_the_start(tmp_path, serve):
+    repository = write_small_models(tmp_path / "models")
+    without = ("setpriv", "--bounding-set=-ipc_lock,-sys_resource", "--inh-caps=-ipc_lock,-sys_resource",
+               "prlimit", "--memlock=65536:65536")
+    server = serve(repository, prefix=without, page_cache="16MiB")
+    assert "memory could not be locked: raise the limit (ulimit -l unlimited)" in server.output()
+    ready = next(line for line in server.output().splitlines() if line.startswith("ready:"))
+    assert "16.0 MiB" in ready, ready
+    assert infer(server).shape == (1, 10)
+
+
 @pytest.mark.parametrize("tier", ["memory", "disk"])
 def test_models_that_do_not_fit_together(tmp_path, serve, tier):
     """A page cache for 3 of 10 models: all answer, and the log balances."""
@@ -142,7 +187,7 @@ def test_compile_and_models(tmp_path, serve):
     output = tmp_path / "dense.package"
     result = run("compile", repository / "dense/1/model.onnx", "--output", output, "--batch-sizes", "1,2", "--report")
     assert output.stat().st_size > 64 * 32 * 4
-    assert "MatMul" in result.stdout
+    assert "MatMul" in result.stdout and "weights" in result.stdout and "workspace" in result.stdout
     listed = run("models", repository).stdout
     server = serve(repository, page_cache="16MiB")
     served = run("models", "--url", server.http).stdout

@@ -7,9 +7,10 @@ from foliot_tools.waiting import eventually
 
 
 class Redis:
-    """Runs while the block does, and between stop() and start() not."""
+    """Runs while the block does, and between stop() and start() not. With a password it answers clients that give it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, password=""):
+        self.password = password
         self.folder = pathlib.Path(folder)
         self.socket = self.folder / "redis.sock"
         self.process = None
@@ -28,7 +29,7 @@ class Redis:
     def start(self):
         self.folder.mkdir(parents=True, exist_ok=True)
         command = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
-                   "--appendonly", "yes", "--appendfsync", "always"]
+                   "--appendonly", "yes", "--appendfsync", "always", "--requirepass", self.password]
         self.process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         eventually(self.answers)
 
@@ -37,5 +38,5 @@ class Redis:
         self.process.wait()
 
     def answers(self):
-        return subprocess.run(["redis-cli", "-s", str(self.socket), "ping"], capture_output=True, text=True,
+        return subprocess.run(["redis-cli", "-s", str(self.socket), "--no-auth-warning", "-a", self.password, "ping"], capture_output=True, text=True,
                               check=False).stdout == "PONG\n"
