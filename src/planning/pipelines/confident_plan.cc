@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "foundation/base/units.h"
@@ -15,28 +18,120 @@ namespace {
 constexpr size_t kBlockQueries = 64;  // queries; of a short trace a twentieth
 constexpr size_t kBlocksLeast = 20;
 
-uint64_t missed(std::deque<Estimator>& estimators, const Configuration& configuration) {
-  uint64_t all = 0;
-  for (Estimator& each : estimators) all += each.missed(configuration);
-  return all;
-}
+// The traces that are drawn, and what configurations keep on them.
+class DrawnTraces {
+ public:
+  struct Standing {
+    uint64_t held = 0;    // traces on which the goal is met
+    uint64_t missed = 0;  // queries of all traces
 
-// One replica more, where it leaves the fewest queries late; where one alone changes nothing, everywhere.
-Configuration extended(std::deque<Estimator>& estimators, const Configuration& from) {
-  Configuration best = from;
-  uint64_t fewest = missed(estimators, from);
-  for (size_t i = 0; i < from.stages.size(); ++i) {
-    Configuration more = from;
-    ++more.stages[i].replicas;
-    const uint64_t late = missed(estimators, more);
-    if (late >= fewest) continue;
-    best = more;
-    fewest = late;
+    bool operator<(const Standing& other) const {
+      return held != other.held ? held < other.held : missed > other.missed;
+    }
+  };
+
+  DrawnTraces(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal, Random& random) {
+    while (traces_.size() < kConfidenceTraces) {
+      QueryTrace once = redraw(trace, random);
+      if (once.rate() <= 0) continue;
+      estimators_.emplace_back(pipeline, traces_.emplace_back(redraw(once, random)), goal);
+    }
   }
-  if (best != from) return best;
-  for (StageConfiguration& stage : best.stages) ++stage.replicas;
-  return best;
-}
+
+  Standing standing(const Configuration& configuration) {
+    const auto known = std::ranges::find(known_, configuration, [](const auto& each) { return each.first; });
+    if (known != known_.end()) return known->second;
+    Standing found;
+    for (Estimator& each : estimators_) {
+      const uint64_t missed = each.missed(configuration);
+      found.missed += missed;
+      found.held += missed <= each.goal().missed_most(each.trace().size()) ? 1 : 0;
+    }
+    known_.emplace_back(configuration, found);
+    return found;
+  }
+
+ private:
+  std::deque<QueryTrace> traces_;
+  std::deque<Estimator> estimators_;
+  std::vector<std::pair<Configuration, Standing>> known_;
+};
+
+// Adds replicas to a plan until it holds, and takes away what it does not need. Batches cost nothing, and the largest
+// that keeps the goal on one trace is rarely the best on others, so they are halved and doubled on the way.
+class ConfidentSearch {
+ public:
+  ConfidentSearch(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal, DrawnTraces& drawn,
+                  uint64_t needed)
+      : pipeline_(pipeline), own_(pipeline, trace, goal), drawn_(drawn), needed_(needed) {}
+
+  bool holds(const Configuration& configuration) {
+    return drawn_.standing(configuration).held >= needed_ && own_.feasible(configuration);
+  }
+  Configuration search(const Configuration& planned) {
+    Configuration found = with_best_batches(planned);
+    while (!holds(found)) found = extended(found);
+    while (std::optional<Configuration> cheaper = reduced(found)) found = *std::move(cheaper);
+    return found;
+  }
+  Estimate estimate(const Configuration& configuration) { return own_.estimate(configuration); }
+
+ private:
+  Configuration with_best_batches(Configuration best) {
+    for (bool better = true; std::exchange(better, false);) {
+      for (size_t i = 0; i < best.stages.size(); ++i) {
+        const uint32_t batch = best.stages[i].batch;
+        const uint32_t most = kind_of(pipeline_.stages[i], best.stages[i]).batch_most();
+        for (const uint32_t other : {std::max(batch / 2, uint32_t{1}), std::min(2 * batch, most)}) {
+          Configuration changed = best;
+          changed.stages[i].batch = other;
+          if (!(drawn_.standing(best) < drawn_.standing(changed))) continue;
+          best = changed;
+          better = true;
+        }
+      }
+    }
+    return best;
+  }
+
+  // One replica more, of those that hold then the cheapest, else where most is kept; where one alone changes nothing,
+  // everywhere.
+  Configuration extended(const Configuration& from) {
+    const auto rank = [&](const Configuration& of) {
+      const bool held = holds(of);
+      return std::tuple(held, held ? -cost(pipeline_, of) : 0, drawn_.standing(of));
+    };
+    std::optional<Configuration> best;
+    for (size_t i = 0; i < from.stages.size(); ++i) {
+      Configuration more = from;
+      ++more.stages[i].replicas;
+      more = with_best_batches(more);
+      if (!best || rank(*best) < rank(more)) best = std::move(more);
+    }
+    if (drawn_.standing(from) < drawn_.standing(*best)) return *std::move(best);
+    best = from;
+    for (StageConfiguration& stage : best->stages) ++stage.replicas;
+    return *std::move(best);
+  }
+
+  // One replica less, of the dearest that can go; nullopt: none can.
+  std::optional<Configuration> reduced(const Configuration& from) {
+    std::optional<Configuration> best;
+    for (size_t i = 0; i < from.stages.size(); ++i) {
+      if (from.stages[i].replicas == 1) continue;
+      Configuration fewer = from;
+      --fewer.stages[i].replicas;
+      fewer = with_best_batches(fewer);
+      if (holds(fewer) && (!best || cost(pipeline_, fewer) < cost(pipeline_, *best))) best = std::move(fewer);
+    }
+    return best;
+  }
+
+  const PlannedPipeline& pipeline_;
+  Estimator own_;
+  DrawnTraces& drawn_;
+  const uint64_t needed_;
+};
 
 }  // namespace
 
@@ -70,29 +165,22 @@ Result<PipelinePlan> with_confidence(const PlannedPipeline& pipeline, const Quer
         "queries at different instants",
         trace.size(), format_duration(trace.length()), kBlocksLeast));
   }
+  const auto needed = static_cast<uint64_t>(std::ceil(confidence * kConfidenceTraces));
+  if (needed == 0) return plan;
   Random random(seed);
-  std::deque<QueryTrace> traces;
-  std::deque<Estimator> estimators;
-  while (traces.size() < kConfidenceTraces) {
-    QueryTrace once = redraw(trace, random);
-    if (once.rate() <= 0) continue;
-    estimators.emplace_back(pipeline, traces.emplace_back(redraw(once, random)), goal);
-  }
-  const auto needed = static_cast<int64_t>(std::ceil(confidence * kConfidenceTraces));
-  const auto holds = [&](const Configuration& configuration) {
-    return std::ranges::count_if(estimators, [&](Estimator& each) { return each.feasible(configuration); }) >= needed;
-  };
+  DrawnTraces drawn(pipeline, trace, goal, random);
+  ConfidentSearch search(pipeline, trace, goal, drawn, needed);
   Configuration most = plan.configuration;
   for (StageConfiguration& stage : most.stages) stage.replicas = kPlannedReplicasMax;
-  if (!holds(most)) {
+  if (!search.holds(most)) {
     return Status::invalid_argument(fmt::format(
         "no number of replicas meets the goal with the confidence {:g}: take a longer SLO, a lower attainment or a "
         "lower confidence",
         confidence));
   }
-  while (!holds(plan.configuration)) plan.configuration = extended(estimators, plan.configuration);
+  plan.configuration = search.search(plan.configuration);
   FOLIOT_RETURN_IF_ERROR(check_devices(pipeline, plan.configuration));
-  plan.estimate = Estimator(pipeline, trace, goal).estimate(plan.configuration);
+  plan.estimate = search.estimate(plan.configuration);
   plan.cost = cost(pipeline, plan.configuration);
   return plan;
 }
