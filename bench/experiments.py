@@ -20,7 +20,7 @@ from figure import machine, say  # noqa: E402
 
 NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload", "bounds",
          "overlap", "overlap_cluster", "lanes_64", "inferline_plan", "inferline_tune", "inferline_estimate",
-         "inferline_attribution", "inferline_ds2")
+         "inferline_attribution", "inferline_ds2", "inferline_shapes")
 GOAL_MISSED = 4  # exit code
 PICTURES = ROOT / "docs/experiments"
 # Columns that tell one row of a table from the others, whatever the seed.
@@ -158,6 +158,16 @@ def inferline_tables(name, tables):
               f"{100 * row['error']:.1f}",
               f"{select(rows, pipeline=row['pipeline'], slo_ms=row['slo_ms'], policy='foliot')[0]['simulated_p99_ms']:.1f}"]
              for row in select(rows, policy="inferline")])
+    if name == "inferline_shapes":
+        shapes = tables["shapes"]
+        systems = distinct(shapes, "system")
+        lines = []
+        for pipeline in distinct(shapes, "pipeline"):
+            for trace in distinct(shapes, "trace"):
+                found = [select(shapes, pipeline=pipeline, trace=trace, system=system)[0] for system in systems]
+                lines.append([f"{pipeline}, {trace}", *(f"{percent(row):.2f} %, {row['of_capacity']:.2f}, {row['changes']:.0f}"
+                                                        for row in found)])
+        yield "Attainment, cost in that which capacity needs, changes", table(["arrivals", *systems], lines)
     if name in ("inferline_tune", "inferline_attribution", "inferline_ds2"):
         for late in distinct(rows, "late"):
             yield f"Attainment and dollars, late queries {late}", compared_systems(select(rows, late=late), "trace")

@@ -92,10 +92,10 @@ void add_tuner_flags(CLI::App& app, const TunerFlags& flags, const std::string& 
       ->default_str(plans_default);
   app.add_option_function<std::string>(
          "--pipeline-tuner", [&tuner = flags.tuner](const std::string& name) { tuner = name == "none" ? "" : name; },
-         "how many copies the models of a planned pipeline have at least: by_ratio (follows the arrivals, by how many "
-         "times those of the plan they are), printed (InferLine's tuner, dearer), replan (estimates what the last "
-         "minute "
-         "needs) or none")
+         "how many copies the models of a planned pipeline have at least: replan (the plan's, or what the last minute "
+         "is estimated to need), by_ratio (follows the arrivals, by how many times those of the plan they are), "
+         "printed "
+         "(InferLine's tuner, dearer) or none")
       ->check(CLI::IsMember({"by_ratio", "printed", "replan", "none"}))
       ->default_str(flags.tuner);
 }

@@ -35,7 +35,7 @@ struct ControllerServerOptions {
   // demand alone.
   std::string task_scaling = "greedy_mixed";
   // What follows the arrivals of pipelines that have a plan (node/tuning/pipeline_tuning.h); empty: nothing.
-  std::string pipeline_tuner = "by_ratio";
+  std::string pipeline_tuner = "replan";
   std::filesystem::path plans;                     // folder of NAME/plan.toml; empty: no pipeline is tuned
   std::filesystem::path targets;                   // file of what should be of models (node/files/target_file.h)
   std::optional<WorkerPoolFile> worker_pools;      // workers that it starts and stops; none: others do

@@ -41,7 +41,7 @@ struct ServerOptions {
   // demand alone.
   std::string task_scaling = "greedy_mixed";
   // What follows the arrivals of pipelines that have a plan (node/tuning/pipeline_tuning.h); empty: nothing.
-  std::string pipeline_tuner = "by_ratio";
+  std::string pipeline_tuner = "replan";
   std::filesystem::path plans;    // folder of NAME/plan.toml; empty: the repository
   std::filesystem::path targets;  // file of what should be of models (node/files/target_file.h); empty: none
   ModelConfig model_defaults;

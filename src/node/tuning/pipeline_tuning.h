@@ -33,8 +33,8 @@
 
 namespace foliot {
 
-// By its name: "by_ratio", which keeps 99 % at least cost, "printed", as InferLine has it (decision 0124), or "replan",
-// which estimates (decision 0215). Errors: kNotFound naming them.
+// By its name: "replan", which estimates and keeps 99 % at least cost (decision 0303), "by_ratio", or "printed", as
+// InferLine has it (decision 0124). Errors: kNotFound naming them.
 Result<TunerMethod> find_pipeline_tuner(std::string_view name);
 
 struct PipelineTuningOptions {

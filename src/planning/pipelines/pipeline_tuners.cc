@@ -79,7 +79,7 @@ const TunedPipeline* PipelineTuners::served(const std::string& name) const {
 void PipelineTuners::attach(const std::string& name, Planned& planned) {
   const TunedPipeline* const pipeline = served(name);
   const bool usable = planned.plan.status.ok() && pipeline != nullptr;
-  planned.mismatch = usable ? mismatch_of(planned.plan, *pipeline) : "";
+  planned.mismatch = usable ? difference(planned.plan, *pipeline) : "";
   if (!usable || !planned.mismatch.empty()) {
     planned.tuner.reset();
   } else if (planned.tuner == nullptr) {
@@ -87,25 +87,18 @@ void PipelineTuners::attach(const std::string& name, Planned& planned) {
   }
 }
 
-std::string PipelineTuners::mismatch_of(const SavedPlan& saved, const TunedPipeline& pipeline) const {
-  std::string different = difference(saved, pipeline);
-  if (!different.empty() || std::holds_alternative<TunerOptions>(method_) || saved.plan.can_estimate())
-    return different;
-  return fmt::format(
-      "{}: has no slo, or a stage without batch_sizes and durations, by which the tuner 'replan' estimates; plan it "
-      "again",
-      saved.file);
-}
-
 void PipelineTuners::make_tuner(const TunedPipeline& pipeline, Planned& planned) const {
   const TuningPlan& plan = planned.plan.plan;
-  if (const auto* const options = std::get_if<TunerOptions>(&method_)) {
-    planned.tuner = std::make_unique<Tuner>(plan, options_for(*options, plan));
+  const auto* const replan = std::get_if<ReplanOptions>(&method_);
+  planned.replans = nullptr;
+  if (replan == nullptr || !plan.can_estimate()) {
+    const TunerOptions options = replan == nullptr ? std::get<TunerOptions>(method_) : TunerOptions::by_ratio();
+    planned.tuner = std::make_unique<Tuner>(plan, options_for(options, plan));
     return;
   }
   std::vector<StageEdges> edges;
   for (const TunedPipeline::Stage& stage : pipeline.stages) edges.push_back(stage.edges);
-  auto tuner = std::make_unique<ReplanTuner>(plan, edges, std::get<ReplanOptions>(method_));
+  auto tuner = std::make_unique<ReplanTuner>(plan, edges, *replan);
   planned.replans = tuner.get();
   planned.tuner = std::move(tuner);
 }
@@ -113,10 +106,10 @@ void PipelineTuners::make_tuner(const TunedPipeline& pipeline, Planned& planned)
 void PipelineTuners::share_work() {
   const auto* const options = std::get_if<ReplanOptions>(&method_);
   if (options == nullptr) return;
-  const auto count = std::ranges::count_if(plans_, [](const auto& each) { return each.second.tuner != nullptr; });
+  const auto replans = [](const Planned& planned) { return planned.tuner != nullptr && planned.replans != nullptr; };
+  const auto count = std::ranges::count_if(plans_, [&](const auto& each) { return replans(each.second); });
   for (auto& [name, planned] : plans_) {
-    if (planned.tuner != nullptr)
-      planned.replans->set_replayed_most(options->replayed_most / static_cast<uint64_t>(count));
+    if (replans(planned)) planned.replans->set_replayed_most(options->replayed_most / static_cast<uint64_t>(count));
   }
 }
 

@@ -31,7 +31,7 @@
 namespace foliot {
 
 // How replicas are found: by the envelope of the plan, or by estimates, with this bound on the work of one look, which
-// all pipelines share.
+// all pipelines share. A plan that has not what estimates take is tuned by ratio.
 using TunerMethod = std::variant<TunerOptions, ReplanOptions>;
 
 // What of a pipeline is tuned. It is no lease of its models.
@@ -89,14 +89,13 @@ class PipelineTuners {
     std::string damaged;   // what is wrong with a later file; empty: nothing
     std::string mismatch;  // why it is not a plan of what is served; empty: it is, or nothing is served
     std::unique_ptr<ReplicaTuner> tuner{};  // null: not tuned
-    ReplanTuner* replans = nullptr;         // the tuner, if it is one
+    ReplanTuner* replans = nullptr;         // the tuner, if it is one that estimates
   };
   // The one that is served, made last. nullptr: none is.
   const TunedPipeline* served(const std::string& name) const;
   // Begins or ends to tune the pipeline of this name.
   void attach(const std::string& name, Planned& planned);
   void make_tuner(const TunedPipeline& pipeline, Planned& planned) const;
-  std::string mismatch_of(const SavedPlan& saved, const TunedPipeline& pipeline) const;
   void share_work();
   static std::string trouble_of(const std::string& name, const Planned& planned);
   static void add_targets(const TunedPipeline& pipeline, const Planned& planned, Step& step);

@@ -265,15 +265,27 @@ TEST_F(PipelineTunersTest, ReplanFollowsTheArrivalsByEstimates) {
   EXPECT_EQ(play(50, Duration::seconds(60))[0].wanted, 2u);
 }
 
-TEST_F(PipelineTunersTest, ReplanNeedsWhatEstimatesTake) {
+TEST_F(PipelineTunersTest, WithoutWhatEstimatesTakeReplanGoesByRatio) {
   PipelineTuners replan{ReplanOptions::of_server()};
+  PipelineTuners by_ratio{TunerOptions::by_ratio()};
   std::map<std::string, SavedPlan> plans;
   plans.emplace("p", estimated_plan_of("p"));
   plans.at("p").plan.stages[1].batch_sizes.clear();
-  replan.set_plans(plans);
-  replan.add(served(1));
-  EXPECT_THAT(replan.step(up_, now_).troubles["p"],
-              HasSubstr("pipeline 'p' is not tuned: p/plan.toml: has no slo, or"));
+  for (PipelineTuners* tuners : {&replan, &by_ratio}) {
+    tuners->set_plans(plans);
+    tuners->add(served(1));
+  }
+  std::vector<Replicas> risen;
+  for (const TimePoint end = now_ + Duration::seconds(10); now_ < end; now_ += ms(5)) {
+    replan.arrive(PipelineId(1), now_);
+    by_ratio.arrive(PipelineId(1), now_);
+    const PipelineTuners::Step step = replan.step(up_, now_);
+    ASSERT_THAT(step.troubles, IsEmpty());
+    risen = step.replicas;
+    ASSERT_EQ(risen, by_ratio.step(up_, now_).replicas);
+  }
+  EXPECT_GT(risen[0].wanted, risen[0].planned);
+  // With all that estimates take, it is tuned by them from then on.
   plans.at("p") = estimated_plan_of("p");
   replan.set_plans(plans);
   EXPECT_THAT(replan.step(up_, now_).troubles, IsEmpty());

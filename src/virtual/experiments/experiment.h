@@ -149,6 +149,7 @@ Status run_inferline_tune(ExperimentRun& run);
 Status run_inferline_estimate(ExperimentRun& run);
 Status run_inferline_attribution(ExperimentRun& run);
 Status run_inferline_ds2(ExperimentRun& run);
+Status run_inferline_shapes(ExperimentRun& run);
 Status run_infaas_production(ExperimentRun& run);
 Status run_infaas_scaling(ExperimentRun& run);
 Status run_infaas_sharing(ExperimentRun& run);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planning/pipelines/confident_plan.h"
 #include "planning/pipelines/planner.h"
 
 namespace foliot {
@@ -14,12 +15,15 @@ const char* text_of(LateQueries late) { return late == LateQueries::kServed ? "s
 }  // namespace
 
 Result<TuningComparison> TuningComparison::make(ExperimentRun& run, const PlannedPipeline& pipeline,
-                                                const TunedTrace& trace, LatencyGoal goal) {
+                                                const TunedTrace& trace, LatencyGoal goal, double confidence) {
   TuningComparison comparison(run, pipeline, trace, goal);
   const TraceArrivals arrivals = draw_arrivals(trace, run.size(1.0, 0.2), run.seed());
   comparison.sample_ = QueryTrace::draw(pipeline, arrivals.planned, run.seed());
   comparison.live_ = QueryTrace::draw(pipeline, arrivals.live, run.seed() + 1);
-  FOLIOT_ASSIGN_OR_RETURN(const PipelinePlan planned, plan_pipeline(pipeline, comparison.sample_, goal));
+  FOLIOT_ASSIGN_OR_RETURN(PipelinePlan planned, plan_pipeline(pipeline, comparison.sample_, goal));
+  if (confidence > 0) {
+    FOLIOT_ASSIGN_OR_RETURN(planned, with_confidence(pipeline, comparison.sample_, goal, planned, confidence));
+  }
   comparison.plan_ = planned.configuration;
   return comparison;
 }
@@ -64,7 +68,10 @@ void TuningComparison::add(const std::string& system, LateQueries late, const Tu
   const ResultTable::Row cell{
       {"pipeline", pipeline_->name}, {"trace", trace_->name}, {"system", system}, {"late", text_of(late)}};
   ResultTable::Row row = cell;
+  size_t changes = 0;
+  for (const auto& stage : tuned.changes) changes += stage.size();
   row.update({{"dollars", tuned.dollars},
+              {"changes", changes},
               {"offered", tuned.estimate.queries},
               {"attainment", tuned.estimate.attainment()},
               {"p99_ms", tuned.estimate.p99.to_milliseconds()}});

@@ -21,9 +21,10 @@ namespace foliot {
 
 class TuningComparison {
  public:
-  // All outlive it. Errors: those of plan_pipeline().
+  // All outlive it. `confidence`: of the plan (planning/pipelines/confident_plan.h). Errors: those of plan_pipeline()
+  // and with_confidence().
   static Result<TuningComparison> make(ExperimentRun& run, const PlannedPipeline& pipeline, const TunedTrace& trace,
-                                       LatencyGoal goal);
+                                       LatencyGoal goal, double confidence = 0);
 
   const PlannedPipeline& pipeline() const { return *pipeline_; }
   const QueryTrace& sample() const { return sample_; }
