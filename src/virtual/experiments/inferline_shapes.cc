@@ -152,7 +152,8 @@ Status run_inferline_shapes(ExperimentRun& run) {
       std::pair{std::string("replan"), TunerMethod(ReplanOptions::of_server())},
       {"by_ratio", TunerOptions::by_ratio()}};
   std::map<std::string, Kept> kept;
-  for (const PlannedPipeline& pipeline : {inferline_video(), inferline_social(), inferline_cascade()}) {
+  const std::vector<PlannedPipeline> all{inferline_video(), inferline_social(), inferline_cascade()};
+  for (const PlannedPipeline& pipeline : run.size(all, std::vector<PlannedPipeline>{inferline_cascade()})) {
     for (const TunedTrace& trace : shapes(run.seed())) {
       FOLIOT_ASSIGN_OR_RETURN(TuningComparison compared,
                               TuningComparison::make(run, pipeline, trace, kShapeGoal, kConfidence));
