@@ -103,7 +103,10 @@ DeviceModel& Cluster::add_device(KindId kind, uint32_t page_count) {
   ++kinds_[kind.value()].devices;
   if (!kinds_[kind.value()].first_device) {
     kinds_[kind.value()].first_device = id;
-    for (uint32_t m = 0; m < models.size(); ++m) first_able_[m] = find_first_able(ModelId(m), targets_[m]);
+    const std::vector<bool>& allowed = kinds_[kind.value()].allowed;
+    for (uint32_t m = 0; m < models.size(); ++m) {
+      if (allowed[m]) first_able_[m] = std::min(first_able_[m].value_or(id), id);
+    }
   }
   durations_->add_device(kind);
   return devices.back();

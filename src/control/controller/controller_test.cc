@@ -729,6 +729,29 @@ TEST_F(ControllerTest, RefusesWhatNoDeviceCanRunAndSaysWhichCould) {
   EXPECT_EQ(completion(3).refusal, Refusal::kWorkerLost);
 }
 
+TEST_F(ControllerTest, AThousandModelsHaveAKindEach) {
+  constexpr uint32_t kModels = 1000;
+  std::vector<DeviceId> devices;
+  for (uint32_t i = 0; i < kModels; ++i) {
+    const std::string kind = "container:" + std::to_string(i);
+    ASSERT_TRUE(controller_->may_add_kind(kind));
+    auto model = std::make_shared<ModelInfo>();
+    model->id = ModelId(2 + i);
+    model->name = std::to_string(i);
+    model->buckets.resize(1);
+    model->runnables = {{.kind = kind, .seed_exec = {{ms(1)}}}};
+    controller_->add_model(model, at(0));
+    EXPECT_FALSE(controller_->cluster().first_able(model->id).has_value());
+    devices.push_back(controller_->add_device(1, at(0), kind));
+  }
+  for (uint32_t i = 0; i < kModels; ++i) {
+    const ModelId model(2 + i);
+    EXPECT_EQ(controller_->cluster().first_able(model), devices[i]);
+    EXPECT_FALSE(controller_->cluster().may_place(devices[(i + 1) % kModels], model));
+    load_model(2 + i, devices[i].value());
+  }
+}
+
 TEST_F(ControllerTest, ADeviceTakesSoManyActionsOfEachKind) {
   make({.infers_outstanding_max = 2, .loads_outstanding_max = 1});
   const DeviceId large = controller_->add_device(6, at(0));

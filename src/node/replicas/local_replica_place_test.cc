@@ -79,7 +79,7 @@ TEST_F(LocalReplicaPlaceTest, ThereAreOnlySoManyKinds) {
   size_t taken = 0;
   while (place_.kinds().take("m" + std::to_string(taken)).ok()) ++taken;
   EXPECT_EQ(taken, kKindsMax - 1) << "one is that of the other devices";
-  EXPECT_THAT(place_.kinds().take("more").status().message(), HasSubstr("63 container models"));
+  EXPECT_THAT(place_.kinds().take("more").status().message(), HasSubstr("2047 container models"));
   place_.kinds().give_back("container:m5");
   EXPECT_EQ(place_.kinds().take("m5").value(), "container:m5");
 }

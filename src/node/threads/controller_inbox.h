@@ -92,7 +92,7 @@ class ControllerInbox : public LabelledRequestSink,
   // many send outcomes, beside those that join_device() names, of which there are at most
   // kJoinedDevicesMax at a time. With these bounds the inbox can never be full.
   explicit ControllerInbox(uint32_t requests_max, size_t devices = 1);
-  static constexpr size_t kJoinedDevicesMax = 256;
+  static constexpr size_t kJoinedDevicesMax = 1024;
 
   void submit(const Request& request) override;
   void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override;
