@@ -13,6 +13,7 @@ class Model:
     description: Description
     predict: Callable
     called: str = "predict"  # in errors
+    source: object = None  # what an adapter has read of a file
 
 
 # Of this process, in the order of their registration; a process serves one model.py.

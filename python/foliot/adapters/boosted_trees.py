@@ -33,7 +33,8 @@ def xgboost(path, *, inputs=None, batch_size_max=None, labels=False):
     is_classifier = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type") == "classifier"
     answer = (lambda values: classes_of(values, objective)) if labels and is_classifier else (
         lambda values: {common.Names.output: values})
-    common.register(lambda batch: answer(run(batch)), inputs, batch_size_max, what, columns=booster.feature_names or ())
+    common.register(lambda batch: answer(run(batch)), inputs, batch_size_max, what, columns=booster.feature_names or (),
+                    source=booster)
 
 
 def classes_of(scores, objective):
@@ -75,7 +76,7 @@ def catboost(path, *, inputs=None, batch_size_max=None):
         result = result.reshape(-1) if result.ndim == 2 and result.shape[1] == 1 else result
         return {common.Names.output: classes(result) if kind == "Class" else common.fractions(result)}
 
-    common.register(predict, inputs, batch_size_max, what)
+    common.register(predict, inputs, batch_size_max, what, source=model)
 
 
 def lightgbm(path, *, inputs=None, batch_size_max=None):
@@ -88,4 +89,4 @@ def lightgbm(path, *, inputs=None, batch_size_max=None):
     def predict(batch):
         return {common.Names.output: common.fractions(booster.predict(batch[name], num_threads=1))}
 
-    common.register(predict, inputs, batch_size_max, what)
+    common.register(predict, inputs, batch_size_max, what, source=booster)

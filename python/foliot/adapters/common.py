@@ -64,10 +64,11 @@ def numbers():
     return Names.datatype or ("FP64" if Names.is_file else "FP32")
 
 
-def register(predict, inputs, batch_size_max, needed_by, *, columns=(), examples=None):
+def register(predict, inputs, batch_size_max, needed_by, *, columns=(), examples=None, source=None):
     """Registers `predict`, with the outputs that it has on an example. Raises ModelError.
 
     columns: the names of the numbers of the only input. examples: {input: elements of a row}, of zeros where there is none.
+    source: what was read of the file.
     """
     from foliot import layout
 
@@ -85,7 +86,7 @@ def register(predict, inputs, batch_size_max, needed_by, *, columns=(), examples
                          f"inputs right? They are {inputs}") from error
     outputs = {name: (datatype_of(value, name, needed_by), list(value.shape[1:])) for name, value in found.items()}
     description = dataclasses.replace(description, inputs=tensors, outputs=make_tensors("outputs", outputs))
-    registration.registered.append(registration.Model(description, predict))
+    registration.registered.append(registration.Model(description, predict, source=source))
 
 
 def fractions(values):

@@ -52,7 +52,8 @@ def sklearn(path, *, method="", inputs=None, batch_size_max=None, trusted=(), on
         return {common.Names.output if name == method and not common.Names.as_mlserver else name: value
                 for name, value in found.items()}
 
-    common.register(predict, table.inputs, batch_size_max, WHAT, columns=table.columns, examples=table.examples)
+    common.register(predict, table.inputs, batch_size_max, WHAT, columns=table.columns, examples=table.examples,
+                    source=estimator)
 
 
 def methods_of(estimator, methods):

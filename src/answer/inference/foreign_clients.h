@@ -1,5 +1,5 @@
 // Clients of MLServer and KServe: what a container that has the names of their servers' tensors does for them. A file
-// of a framework is served under these names (docs/FOLDERS.md); a model.py may have them, too.
+// of a framework is served under these names (docs/FOLDERS.md), compiled or not; a model.py may have them, too.
 //
 // Threading: pure functions.
 #ifndef FOLIOT_ANSWER_INFERENCE_FOREIGN_CLIENTS_H_
@@ -27,12 +27,15 @@ inline bool is_container(const ModelInfo& model) {
                              [](const Runnable& runnable) { return runnable.kind.starts_with("container:"); });
 }
 
+// Takes what clients of those servers send, as a container does.
+inline bool takes_other_forms(const ModelInfo& model) { return model.from_framework || is_container(model); }
+
 inline bool is_method(std::string_view name) { return std::ranges::find(kMethods, name) != kMethods.end(); }
 
 // Returns how many outputs, from the first on, a call gets that names none: of methods one, as with MLServer.
 inline size_t default_output_count(const ModelInfo& model) {
   const auto is_named = [](const TensorSpec& output) { return is_method(output.name); };
-  return is_container(model) && std::ranges::all_of(model.outputs, is_named) ? 1 : model.outputs.size();
+  return takes_other_forms(model) && std::ranges::all_of(model.outputs, is_named) ? 1 : model.outputs.size();
 }
 
 }  // namespace foliot

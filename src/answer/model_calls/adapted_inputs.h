@@ -28,7 +28,7 @@ struct AdaptedInputs {
   std::vector<std::string> converted;
 };
 
-// Passes on as it is what has none of these forms, for the checks of other calls. REQUIRES: is_container(model).
+// Passes on as it is what has none of these forms, for the checks of other calls. REQUIRES: takes_other_forms(model).
 // Errors: kInvalidArgument naming the input, the number and the type that cannot hold it; of the columns, the name that
 // is unknown or missing.
 Result<AdaptedInputs> adapt_inputs(const ModelInfo& model, const std::vector<TensorView>& inputs);

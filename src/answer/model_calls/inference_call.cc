@@ -94,7 +94,7 @@ Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const
   std::unique_ptr<InferenceCall> call(new InferenceCall(std::move(model), query, limits));
   const std::vector<TensorView>* sent = &query.inputs;
   AdaptedInputs adapted;
-  if (is_container(call->model())) {
+  if (takes_other_forms(call->model())) {
     Result<AdaptedInputs> result = adapt_inputs(call->model(), query.inputs);
     if (!result.ok()) return result.status().with_context(fmt::format("model '{}'", call->model().name));
     adapted = std::move(result).value();

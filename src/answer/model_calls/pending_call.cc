@@ -138,12 +138,18 @@ CallError PendingCall::error() const {
   // Rows of a compiled model fail by what they bring.
   if (refused.refusal == Refusal::kModelError && detail.empty() && is_compiled(call_->model())) {
     const std::string inputs = describe_refused_inputs(*call_);
-    error.http_status = 400;
-    error.grpc_code = GrpcCode::kInvalidArgument;
+    const bool from_framework = call_->model().from_framework;
+    if (!from_framework) {  // else it is the exception that its library would raise
+      error.http_status = 400;
+      error.grpc_code = GrpcCode::kInvalidArgument;
+    }
     error.message = fmt::format(
-        "model '{}' refused the request: {}: its inputs are not what the model computes with: an index beyond a table, "
-        "NaN or infinity that a convolution would lose, or what can't be decoded{}{}",
-        call_->model().name, error.reason, inputs.empty() ? "" : "; ", inputs);
+        "model '{}' refused the request: {}: its inputs are not what the model computes with: {}{}{}",
+        call_->model().name, error.reason,
+        from_framework
+            ? "numbers or categories that its library refuses"
+            : "an index beyond a table, NaN or infinity that a convolution would lose, or what can't be decoded",
+        inputs.empty() ? "" : "; ", inputs);
   }
   error.request = refused.id;
   // In the message, too: most clients show nothing else of an error.

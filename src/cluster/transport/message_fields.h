@@ -319,7 +319,7 @@ void fields(Wire& wire, Carried<Wire, ModelInfo>& model) {
   wire(model.id, model.name, model.version, model.content, model.batching, model.inputs, model.outputs, model.buckets,
        model.runnables, model.default_slo, model.weight);
   batch_delay_field(wire, model.batch_delay);
-  wire(model.cache);
+  wire(model.cache, model.from_framework);
 }
 
 // What the rest of the program takes for granted.

@@ -562,7 +562,7 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
   const std::string name(table ? client_name(request->model->name) : model);
   if (request->has_nulls) {
     const auto found = parts_.names.find(name, version);
-    if (found.ok() && !is_container(**found)) {
+    if (found.ok() && !takes_other_forms(**found)) {
       charge_for_refused_body(parts_.gate, exchange);
       return exchange.respond(error_response(Status::invalid_argument(
           fmt::format("model '{}' takes no null among numbers; send NaN for one that is missing", name))));

@@ -54,7 +54,7 @@ class TableRows {
     }
     converted_.resize(names_.size());
     for (size_t i = 0; i < names_.size(); ++i) {
-      inputs_.emplace_back(spec(i).type, converted_[i], is_container(model));
+      inputs_.emplace_back(spec(i).type, converted_[i], takes_other_forms(model));
       index_[names_[i]] = i;
     }
   }

@@ -92,6 +92,9 @@ struct ModelInfo {
   std::optional<Duration> batch_delay = Duration();
   // Front ends may answer a call with the prediction of an earlier one with equal inputs.
   bool cache = false;
+  // It was compiled from the file of a framework: clients get what they would get of that file's container
+  // (answer/inference/foreign_clients.h).
+  bool from_framework = false;
   // What answers it are these stages: no device has it, and its one Runnable has batch sizes alone.
   std::shared_ptr<const PipelineInfo> pipeline{};
   // What answers it is one of these variants: likewise.

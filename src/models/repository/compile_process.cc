@@ -20,6 +20,7 @@
 #include "foundation/process/child_process.h"
 #include "foundation/process/confinement.h"
 #include "foundation/process/periodic_yield.h"
+#include "models/repository/answer_check.h"
 #include "models/repository/model_folder.h"
 
 namespace foliot {
@@ -156,6 +157,10 @@ Status compile_as_asked(const CompileTarget& target) {
   const auto progress = [](std::string_view step, double share) { say(CompileStep{std::string(step), share}); };
   FOLIOT_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           foliot::compile(request.model, request.options, *device, progress));
+  if (const std::filesystem::path answers = answers_of(request.model); !answers.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<Device> fresh, target.make_device(request));
+    FOLIOT_RETURN_IF_ERROR(check_answers(compiled, *fresh, answers));
+  }
   return write_package(File(kPackageFile), compiled.program, compiled.weights);
 }
 

@@ -43,6 +43,13 @@ void read_readable(TomlReader& reader, std::vector<std::filesystem::path>& to) {
   to.assign(paths.begin(), paths.end());
 }
 
+void read_compile(TomlReader& reader, bool& to) {
+  std::string when = "auto";
+  reader.text("compile", when);
+  if (when != "auto" && when != "never") reader.fail_value("compile", "must be \"auto\" or \"never\"");
+  to = when == "auto";
+}
+
 Status read_environment(TomlReader reader, std::map<std::string, std::string>& to) {
   for (const std::string& name : reader.keys()) {
     reader.any_text(name, to[name]);
@@ -70,6 +77,7 @@ Result<ContainerConfig> read_container_config(TomlReader reader) {
   read_readable(reader, config.readable);
   reader.flag("trust_pickle", config.trust_pickle);
   reader.positive("start_timeout", config.start_timeout);
+  read_compile(reader, config.compile);
   if (auto environment = reader.table("environment")) {
     FOLIOT_RETURN_IF_ERROR(read_environment(*std::move(environment), config.environment));
   }

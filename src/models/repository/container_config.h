@@ -32,6 +32,7 @@ struct ContainerConfig {
   std::vector<uint32_t> gpus;                      // that it may use, ascending; N is /dev/nvidiaN
   std::vector<std::filesystem::path> readable;     // further files and folders that it may read; absolute
   bool trust_pickle = false;                       // whether files that can run any code when read are read
+  bool compile = true;                             // "auto": the file of a framework is compiled where it can be
   Duration start_timeout = Duration::seconds(60);  // until it has read its model
   std::map<std::string, std::string> environment;  // variables, by name
 

@@ -248,6 +248,15 @@ Result<std::vector<fs::path>> list_named_files(const fs::path& folder, const fs:
 
 bool ModelFolder::is_container() const { return is_code_file(model); }
 
+bool ModelFolder::is_convertible() const {
+  constexpr uint64_t kBytesMax = uint64_t{64} << 20;
+  if (!is_container() || model.filename() == kCodeFile || model.filename() == kMlflowFile) return false;
+  if (config.container && (!config.container->compile || !config.container->gpus.empty())) return false;
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(model, error);
+  return !error && bytes <= kBytesMax;
+}
+
 Result<std::vector<fs::path>> list_model_files(const fs::path& model, bool owns_folder) {
   constexpr size_t kFilesMax = 10'000;
   std::error_code error;

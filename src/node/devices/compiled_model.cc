@@ -18,6 +18,8 @@ ModelInfo CompiledModel::info(ModelId id, uint64_t page_bytes, const std::string
   info.batching = program.batching;
   info.inputs = program.inputs;
   info.outputs = program.outputs;
+  info.from_framework = columns.has_value();
+  if (columns) info.inputs.front().labels = *columns;
   info.runnables = {{.kind = kind,
                      .batch_sizes = program.batch_sizes,
                      .pages = program.pages(page_bytes),

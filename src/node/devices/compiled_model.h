@@ -3,6 +3,9 @@
 #define FOLIOT_NODE_DEVICES_COMPILED_MODEL_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/program/package.h"
 #include "foundation/core/model_info.h"
@@ -13,6 +16,8 @@ namespace foliot {
 struct CompiledModel {
   ModelFolder folder;
   Package package;
+  // Of what was made from the file of a framework: the names of its input's columns, of which there may be none.
+  std::optional<std::vector<std::string>> columns{};
 
   // Its ModelInfo, for the controller and the front end.
   // On a device of this kind.

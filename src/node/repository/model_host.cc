@@ -20,10 +20,11 @@ bool is_configured(const ModelInfo& info, const ModelFolder& folder) {
 ModelHost::ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max)
     : parts_(parts), page_bytes_(page_bytes), page_count_(page_count), models_max_(models_max) {}
 
-Status ModelHost::add(const ModelFolder& folder, const Package& package) {
+Status ModelHost::add(const ModelFolder& folder, const Package& package,
+                      const std::optional<std::vector<std::string>>& columns) {
   if (serves(folder, package)) return Status();
   FOLIOT_ASSIGN_OR_RETURN(const ModelId id, take_id());
-  return start({folder, package}, id).with_context(fmt::format("model '{}'", folder.name));
+  return start({folder, package, columns}, id).with_context(fmt::format("model '{}'", folder.name));
 }
 
 bool ModelHost::serves(const ModelFolder& folder, const Package& package) {

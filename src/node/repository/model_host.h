@@ -67,7 +67,11 @@ class ModelHost {
   // can do all that it could. Does nothing if that is the very same. Errors, which name
   // the batch size if one could not be made ready, leave the earlier one in place, or
   // none.
-  Status add(const ModelFolder& folder, const Package& package);
+  // `columns`: CompiledModel::columns.
+  Status add(const ModelFolder& folder, const Package& package,
+             const std::optional<std::vector<std::string>>& columns = {});
+  // Where container models are served; nullptr: none are.
+  const ContainerParts* containers() const { return parts_.containers; }
   // Starts a container model; nullptr if that is served already. May take as long as it takes
   // to load, and needs nothing of this meanwhile. Errors: ContainerModel::start()'s;
   // kUnimplemented where none are served.

@@ -46,7 +46,7 @@ void ModelStartup::find(const std::vector<ModelFolder>& folders) {
 std::vector<uint64_t> ModelStartup::uncompiled_bytes() const {
   std::vector<uint64_t> bytes;
   for (const ModelFolder& folder : uncompiled_) {
-    if (!folder.is_container()) bytes.push_back(model_files_bytes(folder));
+    if (folder.is_convertible() || !folder.is_container()) bytes.push_back(model_files_bytes(folder));
   }
   return bytes;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "foundation/config/repository_path.h"
 #include "foundation/process/periodic_yield.h"
 #include "models/repository/foreign_files.h"
 
@@ -43,6 +44,9 @@ std::function<void(const Status&)> after_all(size_t count, std::function<void(St
 Status shutting_down() { return Status::unavailable("the server is starting or shutting down; try again later"); }
 
 }  // namespace
+
+RepositoryService::RepositoryService(RepositoryOptions options)
+    : options_(std::move(options)), converted_(cache_folder(options_.folder, options_.cache) / "converted") {}
 
 Status RepositoryService::start(Catalog& catalog, PackageStore& packages, const std::vector<ModelFolder>& served) {
   catalog_ = &catalog;
@@ -411,7 +415,38 @@ Status RepositoryService::load_whole(const ModelFolder& folder, const CompileWat
   return serve(folder, package);
 }
 
+// The file of a framework is compiled, or else is served by its library, which answers the same.
 Status RepositoryService::load_container(const ModelFolder& folder, const CompileWatch& watch) {
+  if (!folder.is_convertible()) return start_container(folder, watch);
+  const Status status = load_converted(folder, watch);
+  if (status.ok() || (watch.cancelled && watch.cancelled())) return status;
+  FOLIOT_RETURN_IF_ERROR(start_container(folder, watch));
+  options_.on_note(
+      fmt::format("model '{}' runs in a container and is not compiled: {}", folder.name, status.message()));
+  return Status();
+}
+
+Status RepositoryService::load_converted(const ModelFolder& folder, const CompileWatch& watch) {
+  ModelHost* const models = host();
+  if (models == nullptr) return shutting_down();
+  if (models->containers() == nullptr) return Status::unimplemented("no containers are served here");
+  FOLIOT_ASSIGN_OR_RETURN(const ConvertedModels::Converted converted,
+                          converted_.get(folder, *models->containers(), watch.cancelled));
+  CompileOptions options = folder.config.compile;
+  options.owns_folder = true;
+  FOLIOT_ASSIGN_OR_RETURN(const Package package, packages_->get(converted.model, options, watch));
+  FOLIOT_RETURN_IF_ERROR(check_interface(*package.program, converted));
+  {
+    const MutexLock hosting(hosting_);
+    FOLIOT_RETURN_IF_ERROR(models->add(folder, package, converted.inputs.front().labels));
+  }
+  for (const std::string& note : notes_of_foreign_settings(folder)) {
+    options_.on_note(fmt::format("model '{}': {}", folder.name, note));
+  }
+  return Status();
+}
+
+Status RepositoryService::start_container(const ModelFolder& folder, const CompileWatch& watch) {
   ModelHost* const models = host();
   if (models == nullptr) return shutting_down();
   FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<ContainerModel> container, models->start_container(folder, watch.cancelled));

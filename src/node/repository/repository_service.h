@@ -30,6 +30,7 @@
 #include "models/repository/package_store.h"
 #include "models/repository/repository_watch.h"
 #include "node/repository/compile_order.h"
+#include "node/repository/converted_models.h"
 #include "node/repository/model_host.h"
 
 namespace foliot {
@@ -55,7 +56,7 @@ struct RepositoryOptions {
 // Threading: load() and unload() from any thread; the rest belongs to the owner.
 class RepositoryService : public ModelRepository {
  public:
-  explicit RepositoryService(RepositoryOptions options) : options_(std::move(options)) {}
+  explicit RepositoryService(RepositoryOptions options);
   ~RepositoryService() override { stop(); }
 
   // From now on requests are carried out; until then they are refused. `served`:
@@ -128,6 +129,8 @@ class RepositoryService : public ModelRepository {
   Loaded load_found(const ModelFolder& folder, bool served, const CompileWatch& watch);
   Status load_whole(const ModelFolder& folder, const CompileWatch& watch);
   Status load_container(const ModelFolder& folder, const CompileWatch& watch);
+  Status load_converted(const ModelFolder& folder, const CompileWatch& watch);
+  Status start_container(const ModelFolder& folder, const CompileWatch& watch);
   void complete_now(const Job& job);
   Status add(const ModelFolder& folder, const Package& package);
   Status serve(const ModelFolder& folder, const Package& package);
@@ -144,6 +147,7 @@ class RepositoryService : public ModelRepository {
   bool is_to_be_unloaded(const std::string& name);
 
   const RepositoryOptions options_;
+  ConvertedModels converted_;
   Catalog* catalog_ = nullptr;
   PackageStore* packages_ = nullptr;
   std::optional<RepositoryWatch> watch_;  // of the watching thread
