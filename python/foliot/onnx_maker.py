@@ -1,6 +1,6 @@
 """Makes ONNX of the file of a framework: python -m foliot.onnx_maker FOLDER, started by a server (docs/CONTAINERS.md).
 
-The environment says what foliot.runtime is told, of the same file. Into the folder that FOLIOT_ONNX_OUTPUT names it writes
+The environment has what foliot.runtime is given, of the same file. Into the folder that FOLIOT_ONNX_OUTPUT names it writes
 
     model.onnx        with the inputs and outputs of the container
     description.json  these, as the container sends them

@@ -94,7 +94,7 @@ TEST_F(ModelConfigTest, NamesWhatIsWrongWithAContainer) {
   const std::string table = "[container]\n";
   expect_error("container = 1", "1", "must be a table");
   expect_error(table + "pyhton = \"x\"", "2",
-               "unknown key 'pyhton'; known here are batch_size_max, cores, disk, environment");
+               "unknown key 'pyhton'; known here are batch_size_max, compile, cores, disk, environment");
   expect_error(table + "python = \"bin/python\"", "2", "or a path that begins with '/', not 'bin/python'");
   expect_error(table + "replicas = 65", "2", "from 1 to 64, not 65");
   expect_error(table + "replicas = 0", "2", "from 1 to 64, not 0");
