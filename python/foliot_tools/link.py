@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 26, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 27, 2
 GREETING = "<IHBBQ"  # magic, version, role, whether it stands by, epoch
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
@@ -65,6 +65,7 @@ def read_model(reader):
     reader.text(), reader.text(), reader.get("B")
     reader.list(tensor), reader.list(tensor), reader.list(bucket)
     reader.list(runnable), reader.get("q"), reader.get("d"), reader.get("q"), reader.get("B")
+    reader.get("B")  # from the file of a framework
     return model
 
 
