@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+// clang-format off: Asio uses std::exchange and does not include it.
+#include <utility>
+// clang-format on
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
