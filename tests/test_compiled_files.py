@@ -188,6 +188,28 @@ def test_answers_are_those_of_the_library(served, name):
         check(output["data"], expected.ravel().tolist(), "FP64" if expected.dtype.kind == "f" else "INT64", name)
 
 
+def test_equal_votes_are_decided_by_the_last_bit_of_the_library(tmp_path):
+    """Of eight forests of ten trees, so that some rows have two classes whose votes differ by rounding alone."""
+    random, forests = np.random.default_rng(fresh_seed()), {}
+    for number in range(8):
+        rows = random.normal(size=(ROWS, FEATURES))
+        classes = np.digitize(rows @ random.normal(size=FEATURES), [-0.5, 0.5])
+        forest = RandomForestClassifier(10, max_depth=5, random_state=int(random.integers(1 << 31))).fit(rows, classes)
+        forests[f"forest{number}"] = forest
+        case = Case(lambda folder, forest=forest: joblib.dump(forest, folder / "model.joblib"), None)
+        write(tmp_path / f"models/forest{number}", case, compiled=True)
+    table, equal = random.normal(size=(8000, FEATURES)), 0
+    with serving(tmp_path / "models", tmp_path / "server.log") as server:
+        assert STAYS not in server.output()
+        for name, forest in forests.items():
+            status, answer = server.post(f"/v2/models/{name}/infer", {"inputs": [tensor("input-0", "FP64", table)]})
+            assert status == 200, answer
+            assert answer["outputs"][0]["data"] == forest.predict(table).tolist(), name
+            shares = np.sort(forest.predict_proba(table), axis=1)
+            equal += np.count_nonzero(shares[:, -1] - shares[:, -2] < 1e-12)
+    print(f"{equal} rows have two classes with equal votes")
+
+
 def test_what_is_not_compiled_says_why_and_is_served(tmp_path):
     rows = np.eye(FEATURES)
     neighbours = KNeighborsClassifier(1).fit(rows, range(FEATURES))

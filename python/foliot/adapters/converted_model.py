@@ -390,21 +390,29 @@ def complete_trees(node, last):
 
 
 def votes(graph, proto, last, value):
-    """[positions of the classes, probabilities] of a forest. Its trees are summed before they are divided: of ten trees that say
-    one class and ten that say another the converter's sums, of twentieths, are not equal."""
+    """[positions of the classes, probabilities] of a forest. Trees vote equally for two classes of many rows, and the last bit of
+    the library's sums then decides. So each tree gives the number of its leaf, and the leaves' shares are added as there: in
+    float64, one tree after the other."""
     (node,) = [each for each in proto.graph.node if each.op_type == "TreeEnsembleClassifier"]
     kept = attributes_of(node)
-    weights = []
-    for tree, number, mode in zip(kept["nodes_treeids"], kept["nodes_nodeids"], kept["nodes_modes"]):
-        if mode == b"LEAF":
-            found = last.estimators_[tree].tree_.value[number][0]
-            weights.extend((tree, number, position, share) for position, share in enumerate(found / found.sum()))
-    trees, numbers, targets, shares = zip(*weights)
-    sums = graph.add("TreeEnsembleRegressor", value, domain="ai.onnx.ml", n_targets=len(last.classes_), target_treeids=trees,
-                     target_nodeids=numbers, target_ids=targets, target_weights=[float(share) for share in shares],
-                     **{name: list(values) for name, values in kept.items() if name.startswith("nodes_")})
-    return [graph.add("ArgMax", sums, axis=1, keepdims=0),
-            graph.add("Div", graph.add("Cast", sums, to=TensorProto.DOUBLE), graph.constant(np.float64(len(last.estimators_))))]
+    trees = [each.tree_ for each in last.estimators_]
+    leaves = [(tree, number) for tree, number, mode in zip(kept["nodes_treeids"], kept["nodes_nodeids"], kept["nodes_modes"])
+              if mode == b"LEAF"]
+    if max(tree.node_count for tree in trees) > 1 << 24:
+        raise ModelError("a tree has more than 2^24 nodes, which float32 cannot number")
+    numbers = graph.add("TreeEnsembleRegressor", value, domain="ai.onnx.ml", n_targets=len(trees),
+                        target_treeids=[tree for tree, _ in leaves], target_nodeids=[number for _, number in leaves],
+                        target_ids=[tree for tree, _ in leaves], target_weights=[float(number) for _, number in leaves],
+                        **{name: list(values) for name, values in kept.items() if name.startswith("nodes_")})
+    numbers = graph.add("Cast", numbers, to=TensorProto.INT64)
+    sums = None
+    for position, tree in enumerate(trees):
+        shares = tree.value[:, 0, :]
+        shares = shares[:, :len(last.classes_)] / shares[:, :len(last.classes_)].sum(axis=1, keepdims=True)
+        shares = graph.add("Gather", graph.constant(shares), graph.column(numbers, position))
+        sums = shares if sums is None else graph.add("Add", sums, shares)
+    shares = graph.add("Div", sums, graph.constant(np.float64(len(trees))))
+    return [graph.add("ArgMax", shares, axis=1, keepdims=0), shares]
 
 
 # ---- Boosted trees ----
