@@ -27,8 +27,8 @@ struct TaskInfo;
 // "container:NAME", "cuda".
 inline constexpr std::string_view kDefaultKind = "cpu";
 inline constexpr size_t kKindBytesMax = 64;
-// Of all devices and models of a controller: a container model has one of its own, and two while a version takes
-// the place of another.
+// The limit of the kinds that all devices and models of a controller have: a container model has one of its own, and
+// two while a version takes the place of another.
 inline constexpr size_t kKindsMax = 2048;
 // Whether it is 1 to kKindBytesMax letters, digits and ".:_-".
 bool is_kind_name(std::string_view name);

@@ -1,7 +1,7 @@
 // Answer check: whether a compiled program answers rows as what it was made from does. A model that was converted from
 // the file of another library brings rows and what that library answers; what differs is not served.
 //
-// Of model.onnx they lie beside it, in model.onnx.answers:
+// The answers of model.onnx lie beside it, in model.onnx.answers:
 //
 //   u32 little-endian: how many rows; of each row a byte, 1 where the library fails on it; the rows of each input,
 //   dense, as the program has its inputs; likewise what each output is

@@ -16,7 +16,7 @@ namespace foliot {
 struct CompiledModel {
   ModelFolder folder;
   Package package;
-  // Of what was made from the file of a framework: the names of its input's columns, of which there may be none.
+  // The names of its input's columns, which may be none, if it was made from the file of a framework; else nullopt.
   std::optional<std::vector<std::string>> columns{};
 
   // Its ModelInfo, for the controller and the front end.

@@ -2,7 +2,7 @@
 // container (python/foliot/onnx_maker.py). Kept on disk under the hash of the file, of what the container is started
 // with and of the libraries' versions; so are the reasons of those that cannot be converted.
 //
-// What is in a conversion comes from code that is trusted as little as a container's: the compiler reads the graph and
+// A conversion is made by code that is trusted as little as a container's: the compiler reads the graph and
 // the answers in a confined process, and what the description says is what a container's would.
 //
 // Threading: any; of several that want the same conversion each makes it.
@@ -48,8 +48,8 @@ class ConvertedModels {
   std::map<std::string, std::string> versions_ GUARDED_BY(mutex_);  // by interpreter, of all that ever were asked
 };
 
-// Whether a program, as its package says, has the inputs and outputs of the container. Errors: kUnimplemented, naming
-// what differs.
+// Compares the inputs and outputs of a program, as its package says, with those of the container. Errors:
+// kUnimplemented, naming what differs.
 Status check_interface(const Program& program, const ConvertedModels::Converted& converted);
 
 }  // namespace foliot

@@ -70,7 +70,7 @@ class ModelHost {
   // `columns`: CompiledModel::columns.
   Status add(const ModelFolder& folder, const Package& package,
              const std::optional<std::vector<std::string>>& columns = {});
-  // Where container models are served; nullptr: none are.
+  // Returns where container models are served; nullptr: none are.
   const ContainerParts* containers() const { return parts_.containers; }
   // Starts a container model; nullptr if that is served already. May take as long as it takes
   // to load, and needs nothing of this meanwhile. Errors: ContainerModel::start()'s;

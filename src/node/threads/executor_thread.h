@@ -45,8 +45,8 @@ struct IntervalThread {
   CoreSet cores{};
   int nice = kExecutorNice;
   std::function<void()> begin = [] {};
-  // Of the loop that it reports to, once there is nothing to execute. Not for a thread that others may hold up in a
-  // turn.
+  // It has turns of the loop that it reports to, once there is nothing to execute. Not for a thread that others may
+  // hold up in a turn.
   bool has_turns = true;
 };
 
