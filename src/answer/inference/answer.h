@@ -6,7 +6,7 @@
 // (its rows in flight, its tenant's share) is free when the answer is destroyed: keep it
 // until it was sent.
 //
-// Threading: the thread of its caller.
+// Threading: the thread of its caller, or one that it hands the answer to for a while; settle() on its own.
 #ifndef FOLIOT_ANSWER_INFERENCE_ANSWER_H_
 #define FOLIOT_ANSWER_INFERENCE_ANSWER_H_
 

@@ -600,6 +600,32 @@ TEST(HttpServerTest, CompressesAnswersForClientsThatTakeIt) {
   EXPECT_EQ(infer(1, "Accept-Encoding: gzip\r\n").headers.count("Content-Encoding"), 0u) << "it fits a packet";
 }
 
+// 40,000 bytes of outputs become text on the decoding thread.
+TEST(HttpServerTest, LongAnswersAreWrittenAsShortOnes) {
+  TestServer server{FrontendOptions()};
+  constexpr size_t kRows = 5000;
+  nlohmann::json rows, doubled, values;
+  for (size_t i = 0; i < kRows; ++i) {
+    rows.push_back({i, 0.5});
+    doubled.push_back({2 * i, 1.0});
+    values.push_back(2 * i);
+    values.push_back(1.0);
+  }
+  const nlohmann::json input = {{"name", "x"}, {"shape", {kRows, 2}}, {"datatype", "FP32"}, {"data", rows}};
+  const std::string body = nlohmann::json{{"inputs", {input}}}.dump();
+  Client client(server.frontend->http_port());
+  const Reply reply = client.ask("POST", "/v2/models/doubling/infer", body);
+  ASSERT_EQ(reply.status, 200u) << reply.body;
+  EXPECT_EQ(reply.parsed()["outputs"][0]["data"], values);
+  const Reply table = client.ask("POST", "/v1/models/doubling:predict", nlohmann::json{{"instances", rows}}.dump());
+  ASSERT_EQ(table.status, 200u) << table.body;
+  EXPECT_EQ(table.parsed()["predictions"], doubled);
+  Client gone(server.frontend->http_port());
+  gone.send(Client::request("POST", "/v2/models/doubling/infer", body, ""));
+  gone.abort();
+  EXPECT_EQ(client.ask("POST", "/v2/models/doubling/infer", kDoubling).status, 200u);
+}
+
 // ---- Refusals
 
 TEST_F(HttpApiTest, RefusalsSayWhyAndWhenToTryAgain) {
