@@ -310,7 +310,11 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
 bool FoliotPolicy::fill_lanes(DeviceId device, TimePoint now, bool some_missed, Dispatcher& dispatcher) {
   const DeviceModel& facts = cluster_.device(device);
   const TimePoint all_free = facts.exec_available(now);
-  if (facts.lane_count() == 1 || all_free <= now) return false;
+  bool some_are_free = false;  // before all are
+  for (uint32_t lane = 0; lane < facts.lane_count(); ++lane) {
+    some_are_free = some_are_free || facts.exec_available(now, {lane, 1}) < all_free;
+  }
+  if (!some_are_free) return false;
   LaneChoice lanes(board_, device, now, /*divides=*/true, some_missed);
   if (lanes.start() >= all_free) return false;
   board_.set_divides(device, true);
