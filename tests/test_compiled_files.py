@@ -189,23 +189,24 @@ def test_answers_are_those_of_the_library(served, name):
 
 
 def test_equal_votes_are_decided_by_the_last_bit_of_the_library(tmp_path):
-    """Of eight forests of ten trees, so that some rows have two classes whose votes differ by rounding alone."""
-    random, forests = np.random.default_rng(fresh_seed()), {}
-    for number in range(8):
+    """Of trees and forests of ten, with and without weights, of which some rows have two classes that differ by rounding alone."""
+    random, models = np.random.default_rng(fresh_seed()), {}
+    for number, (kind, weights) in enumerate(3 * [({}, None), ({}, "balanced"), ({"max_features": 1}, "balanced")]):
         rows = random.normal(size=(ROWS, FEATURES))
         classes = np.digitize(rows @ random.normal(size=FEATURES), [-0.5, 0.5])
-        forest = RandomForestClassifier(10, max_depth=5, random_state=int(random.integers(1 << 31))).fit(rows, classes)
-        forests[f"forest{number}"] = forest
-        case = Case(lambda folder, forest=forest: joblib.dump(forest, folder / "model.joblib"), None)
-        write(tmp_path / f"models/forest{number}", case, compiled=True)
+        seeded = {"max_depth": 5, "class_weight": weights, "random_state": int(random.integers(1 << 31))}
+        model = DecisionTreeClassifier(**kind, **seeded) if kind else RandomForestClassifier(10, **seeded)
+        models[f"model{number}"] = model.fit(rows, classes)
+        case = Case(lambda folder, model=models[f"model{number}"]: joblib.dump(model, folder / "model.joblib"), None)
+        write(tmp_path / f"models/model{number}", case, compiled=True)
     table, equal = random.normal(size=(8000, FEATURES)), 0
     with serving(tmp_path / "models", tmp_path / "server.log") as server:
         assert STAYS not in server.output()
-        for name, forest in forests.items():
+        for name, model in models.items():
             status, answer = server.post(f"/v2/models/{name}/infer", {"inputs": [tensor("input-0", "FP64", table)]})
             assert status == 200, answer
-            assert answer["outputs"][0]["data"] == forest.predict(table).tolist(), name
-            shares = np.sort(forest.predict_proba(table), axis=1)
+            assert answer["outputs"][0]["data"] == model.predict(table).tolist(), (name, model)
+            shares = np.sort(model.predict_proba(table), axis=1)
             equal += np.count_nonzero(shares[:, -1] - shares[:, -2] < 1e-12)
     print(f"{equal} rows have two classes with equal votes")
 

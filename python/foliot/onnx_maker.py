@@ -20,7 +20,7 @@ from foliot import loading
 from foliot.description import ModelError
 
 # Changes with every change of what is made.
-MAKER = 3
+MAKER = 4
 PACKAGES = ("numpy", "onnx", "skl2onnx", "onnxmltools", "scikit-learn", "xgboost", "xgboost-cpu", "lightgbm", "catboost", "scipy",
             "skops", "joblib")
 

@@ -28,7 +28,8 @@ LINEAR = ("LogisticRegression", "LogisticRegressionCV", "LinearRegression", "Rid
 TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor",
          "RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor",
          "GradientBoostingClassifier", "GradientBoostingRegressor")
-FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
+# Whose classes are what the leaves' shares add up to.
+VOTERS = ("DecisionTreeClassifier", "ExtraTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier")
 DOUBLE_TREES = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 TRANSFORMERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer", "OneHotEncoder", "PCA",
                 "VarianceThreshold", "SelectKBest", "SelectPercentile")
@@ -229,7 +230,7 @@ def estimator(graph, model):
     for node in proto.graph.node:
         if node.op_type.startswith("TreeEnsemble"):
             complete_trees(node, last)
-    made = votes(graph, proto, last, value) if kind in FORESTS else graph.include(proto, value)
+    made = votes(graph, proto, last, value) if kind in VOTERS else graph.include(proto, value)
     if classes is None:
         return {"output-0": made[0], "predict": made[0]}
     # The converter gives positions, as the container answers classes that have names.
@@ -390,12 +391,12 @@ def complete_trees(node, last):
 
 
 def votes(graph, proto, last, value):
-    """[positions of the classes, probabilities] of a forest. Trees vote equally for two classes of many rows, and the last bit of
-    the library's sums then decides. So each tree gives the number of its leaf, and the leaves' shares are added as there: in
-    float64, one tree after the other."""
+    """[positions of the classes, probabilities] of a tree or a forest. Many rows have two classes with equal votes, and the last
+    bit of the library's sums then decides. So each tree gives the number of its leaf, and the leaves' shares are added as there:
+    in float64, one tree after the other."""
     (node,) = [each for each in proto.graph.node if each.op_type == "TreeEnsembleClassifier"]
     kept = attributes_of(node)
-    trees = [each.tree_ for each in last.estimators_]
+    trees = [each.tree_ for each in getattr(last, "estimators_", [last])]
     leaves = [(tree, number) for tree, number, mode in zip(kept["nodes_treeids"], kept["nodes_nodeids"], kept["nodes_modes"])
               if mode == b"LEAF"]
     if max(tree.node_count for tree in trees) > 1 << 24:
@@ -408,7 +409,9 @@ def votes(graph, proto, last, value):
     sums = None
     for position, tree in enumerate(trees):
         shares = tree.value[:, 0, :]
-        shares = shares[:, :len(last.classes_)] / shares[:, :len(last.classes_)].sum(axis=1, keepdims=True)
+        totals = shares.sum(axis=1, keepdims=True)
+        if not np.allclose(totals, 1):  # files of scikit-learn before 1.3 have counts
+            shares = shares / totals
         shares = graph.add("Gather", graph.constant(shares), graph.column(numbers, position))
         sums = shares if sums is None else graph.add("Add", sums, shares)
     shares = graph.add("Div", sums, graph.constant(np.float64(len(trees))))
