@@ -23,9 +23,8 @@ Status SpanExporter::start() {
 
 void SpanExporter::add(const Span& span) {
   if (!waiting_.push(span)) return add_dropped(1);
-  // Either the thread sees the span before it sleeps, or this sees that it sleeps.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false)) parker_.unpark();
+  // One exchange comes first: either the thread sees the span before it sleeps, or this sees that it sleeps.
+  if (asleep_.exchange(false)) parker_.unpark();
 }
 
 SpanExporter::Counts SpanExporter::counts() const {
@@ -52,8 +51,7 @@ void SpanExporter::run() {
     const bool more = send_batch();
     if (failing_) rest(kRetryTime);
     if (more) continue;
-    asleep_.store(true);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    asleep_.exchange(true);
     while (waiting_.empty() && asleep_.load() && !stopping_.load()) parker_.park_until(TimePoint::infinite_future());
     asleep_.store(false);
     rest(kCollectTime);
