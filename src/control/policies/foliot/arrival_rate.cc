@@ -19,6 +19,10 @@ constexpr double kIdleShare = 0.4;
 constexpr double kUnlikelihoodMax = 4;
 // Those of the counters that stand still while the model is idle.
 constexpr size_t kStanding = 2;
+// Idleness is told from a lower rate by the last gaps, of which so many count.
+constexpr double kGapsRemembered = 16;
+// Where more of them than this part are silences, the model is not idle between bursts.
+constexpr double kSilencesMax = 0.25;
 
 // What is left of each counter after a gap: exp(-gap / memory), the shorter memories as
 // powers of the longest, which is 8 and 60 times theirs.
@@ -39,19 +43,27 @@ std::array<double, 3> decay_after(double gap_seconds) {
 void ArrivalRate::record(TimePoint arrival) {
   const double gap = seen() ? std::max((arrival - last_).to_seconds(), 0.0) : 0;
   const std::array<double, 3> decay = decay_after(gap);
-  const double used = in_use(gap);
+  const double stands = this->stands(gap);
   for (size_t i = 0; i < kMemorySeconds.size(); ++i) {
-    const bool stands = i < kStanding;
+    const double counts = i < kStanding ? 1 - stands : 1;
     if (seen()) {
       const double foretold = level_[i] * kMemorySeconds[i] * (1 - decay[i]);
       const double likelihood = std::log(std::max(level_[i] * decay[i], kLikelyRateMin)) - foretold;
-      likelihood_[i] = likelihood_[i] * kKept + (stands ? std::max(likelihood, -kUnlikelihoodMax) : likelihood);
+      const double of_idleness = std::max(likelihood, -kUnlikelihoodMax);
+      likelihood_[i] =
+          static_cast<float>(likelihood_[i] * kKept + of_idleness + counts * (likelihood - of_idleness));
     }
-    const double kept = stands ? 1 - used * (1 - decay[i]) : decay[i];
-    level_[i] = level_[i] * kept + 1 / kMemorySeconds[i];
+    level_[i] = level_[i] * (1 - counts * (1 - decay[i])) + counts / kMemorySeconds[i];
   }
   last_ = arrival;
   known_ = 0;
+}
+
+double ArrivalRate::stands(double gap) {
+  const double idle = 1 - in_use(gap);
+  const double stands = idle * std::max(0.0, 1 - silences_ / kSilencesMax);
+  silences_ += static_cast<float>((idle - silences_) / kGapsRemembered);
+  return stands;
 }
 
 double ArrivalRate::likeliest_level() const {

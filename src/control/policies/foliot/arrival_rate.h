@@ -5,7 +5,9 @@
 // Requests may also stop: after a silence that is long for the rate that was, the
 // model is more likely to be idle, and less is expected of it. The shorter counters
 // stand still while it is idle, so that it has the rate that it had once it is asked
-// again. So models in use are distinguished from idle ones within a few of their mean gaps.
+// again: neither the silence nor the arrival that ends it counts. So models in use are
+// distinguished from idle ones within a few of their mean gaps. Silences that come again
+// after few arrivals each are no idleness but a lower rate, and the counters follow it.
 #ifndef FOLIOT_CONTROL_POLICIES_FOLIOT_ARRIVAL_RATE_H_
 #define FOLIOT_CONTROL_POLICIES_FOLIOT_ARRIVAL_RATE_H_
 
@@ -31,6 +33,8 @@ class ArrivalRate {
   static constexpr std::array<double, 3> kMemorySeconds{2, 15, 120};
   static constexpr TimePoint kNever = TimePoint::infinite_future();
 
+  // How far the shorter counters stand still in the gap that ends now; 0: not at all, 1: wholly.
+  double stands(double gap);
   // The chance that it is not idle after a silence of so many seconds since last_.
   double in_use(double silence) const;
   // No more than that, and cheaper.
@@ -38,8 +42,9 @@ class ArrivalRate {
   // The rate at last_ that has foretold the last gaps best.
   double likeliest_level() const;
 
-  std::array<double, 3> level_{};       // per second, at last_
-  std::array<double, 3> likelihood_{};  // logarithm, recent gaps weighing most
+  std::array<double, 3> level_{};      // per second, at last_
+  std::array<float, 3> likelihood_{};  // logarithm, recent gaps weighing most
+  float silences_ = 0;                 // how many of the last gaps were idleness, as a share
   TimePoint last_ = kNever;
   // What at() last said, since the last arrival.
   mutable double known_ = 0;
