@@ -20,6 +20,11 @@ constexpr int64_t kDoubtLeaves = 3;
 constexpr int64_t kDoubtParts = 4;
 // What a size took so many EXECs ago or more does not hold against what other sizes take now.
 constexpr uint32_t kTurnsBelieved = 32;
+// The first duration is taken for that of cold code and memory where it is so many times what was expected, or what
+// came after it: it is not expected again unless the second one is as long.
+constexpr int64_t kCold = 4;
+// Of shorter EXECs the way to the threads of several lanes is a part: how work divides is not seen of them.
+constexpr Duration kTellsScaling = Duration::milliseconds(1);
 // How often durations are out of line is known after so many.
 constexpr float kOutlierMemory = 64;
 
@@ -36,6 +41,7 @@ uint32_t RollingProfile::Outliers::usual() const { return unlikely_in_window().o
 
 bool RollingProfile::record(Duration measured, Outliers& outliers, uint32_t turn) {
   const Duration before = estimate_;
+  const bool cold = !measured_ && before > Duration() && measured / kCold > before;
   if (count_ == kWindow) {
     const bool outlier = far_below(estimate_, last_[next_]);
     outliers.share += ((outlier ? 1.0F : 0.0F) - outliers.share) / kOutlierMemory;
@@ -47,9 +53,12 @@ bool RollingProfile::record(Duration measured, Outliers& outliers, uint32_t turn
   count_ = std::min<uint8_t>(count_ + 1, kWindow);
   std::array<Duration, kWindow> ordered = last_;
   std::sort(ordered.begin(), ordered.begin() + count_, std::greater<>());
-  estimate_ = ordered[0];
+  if (cold) return false;
+  const bool first_was_cold = count_ > 1 && count_ < kWindow && ordered[0] == last_[0] && ordered[0] / kCold > ordered[1];
+  const uint32_t largest = first_was_cold ? 1 : 0;
+  estimate_ = ordered[largest];
   const uint32_t usual = std::max(count_ / kAloneAmong, outliers.usual());
-  for (uint32_t alone = 1; alone <= usual && alone < count_; ++alone) {
+  for (uint32_t alone = largest + 1; alone <= usual && alone < count_; ++alone) {
     if (far_below(ordered[alone], ordered[alone - 1])) estimate_ = ordered[alone];
   }
   return estimate_ != before;
@@ -186,6 +195,7 @@ RollingDurationModel::Place RollingDurationModel::place_at(uint32_t profiles) {
 void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration measured) {
   ModelProfiles& profiles = measured_[own(device, model).profiles];
   RollingProfile::Outliers none;  // LOADs are few
+  if (!profiles.load.measured()) profiles.load = RollingProfile();  // the first one counts
   profiles.load.record(measured, none);
   profiles.estimates[0] = profiles.load.estimate();
 }
@@ -207,6 +217,7 @@ void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured
   // This size is believed again, or others may not be any more.
   const bool beliefs_change = turn - own_place.exec[at].turn() > kTurnsBelieved || turn % kTurnsBelieved == 0;
   RollingProfile::Outliers& outliers = profiles.outliers[size_t{width_index} * own_place.buckets + bucket.value()];
+  if (first) own_place.exec[at] = RollingProfile(profiles.estimates[1 + at]);
   const bool changed = own_place.exec[at].record(measured, outliers, turn);
   const Group& group = groups_[device_groups_[device.value()]];
   if (first || changed || beliefs_change) profiles.update_estimates(bucket, group);
@@ -220,6 +231,7 @@ void RollingDurationModel::learn_scaling(const ExecShape& shape, const ModelProf
     return profiles.exec[profiles.position(width, shape.bucket) + shape.batch_index];
   };
   const Duration own = profile(shape.width_index).estimate();
+  if (own < kTellsScaling) return;
   bool changed = false;
   for (uint32_t wider = shape.width_index; wider != 0;) {
     wider = WidthScaling::next_wider(wider, group.lanes);

@@ -49,6 +49,22 @@ TEST(RollingDurationModelTest, WhereNoneWasOutOfLineAChangeIsSeenInThree) {
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(4));
 }
 
+TEST(RollingDurationModelTest, AFirstDurationThatIsColdIsNotExpectedAgain) {
+  const auto after = [](Duration seed, std::initializer_list<int64_t> milliseconds) {
+    RollingProfile profile(seed);
+    RollingProfile::Outliers outliers;
+    for (const int64_t ms : milliseconds) profile.record(Duration::milliseconds(ms), outliers);
+    return profile.estimate().to_milliseconds();
+  };
+  EXPECT_EQ(after(Duration::milliseconds(2), {30}), 2) << "what was expected stands";
+  EXPECT_EQ(after(Duration::milliseconds(2), {30, 1}), 1);
+  EXPECT_EQ(after(Duration::milliseconds(2), {30, 28}), 30) << "it was not cold";
+  EXPECT_EQ(after(Duration::milliseconds(2), {7}), 7) << "not so many times as long";
+  EXPECT_EQ(after(Duration(), {30}), 30) << "nothing was expected";
+  EXPECT_EQ(after(Duration(), {30, 1, 2}), 2);
+  EXPECT_EQ(after(Duration(), {1, 30}), 30) << "the second one is not cold";
+}
+
 // A model of one model with one batch size, on two devices.
 class DoubtTest : public testing::Test {
  protected:

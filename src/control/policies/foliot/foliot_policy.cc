@@ -28,6 +28,7 @@ FoliotPolicy::FoliotPolicy(const Cluster& cluster, const FoliotOptions& options)
       parts_(cluster),
       selection_(board_, parts_),
       division_(board_),
+      trials_(board_),
       best_effort_room_(board_),
       pool_(board_, options.consolidate),
       loads_(board_, pool_),
@@ -125,6 +126,7 @@ void FoliotPolicy::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
 void FoliotPolicy::on_model_removed(ModelId model, TimePoint /*now*/) {
   loads_.on_model_removed(model);
   pool_.on_model_removed(model);
+  trials_.forget(model, board_.model(model).queues.size());
   board_.on_model_removed(model);
 }
 
@@ -296,7 +298,9 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint since, TimePoint now, Di
       batch->in_parts = true;
     }
   }
-  if (!send(device, *batch, lanes.fewest_for(*batch), now, dispatcher)) return false;
+  LaneInterval taken = lanes.fewest_for(*batch);
+  if (!some_missed) taken = trials_.lanes_for(device, *batch, taken, now, lanes.start(), divides);
+  if (!send(device, *batch, taken, now, dispatcher)) return false;
   // Where looks come later than an EXEC takes, one batch a look does not keep devices busy.
   const bool late = now - since > cluster_.durations().exec({device, batch->model, batch->bucket, batch->batch_index});
   if (late && !divides && facts.infers_outstanding() < cluster_.infers_outstanding_max) {
@@ -374,6 +378,7 @@ bool FoliotPolicy::send(DeviceId device, const Batch& batch, LaneInterval lanes,
   if (!batch.in_parts) selection_.on_sent(batch, device);
   if (cluster_.device(device).lane_count() > 1) {
     board_.exec_sent(device, batch.model, batch.bucket, batch.batch_index, batch.rows, now);
+    if (!batch.in_parts) trials_.sent(device, batch, lanes);
   }
   return true;
 }

@@ -30,6 +30,7 @@
 #include "control/policies/foliot/lane_division.h"
 #include "control/policies/foliot/load_planner.h"
 #include "control/policies/foliot/pool.h"
+#include "control/policies/foliot/width_trials.h"
 #include "foundation/base/bit_set.h"
 
 namespace foliot::foliot_policy {
@@ -125,6 +126,7 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   BatchParts parts_;
   BatchSelection selection_;
   LaneDivision division_;
+  WidthTrials trials_;
   BestEffortRoom best_effort_room_;
   Pool pool_;
   LoadPlanner loads_;
