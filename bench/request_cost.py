@@ -12,12 +12,14 @@ import argparse
 import collections
 import contextlib
 import dataclasses
+import math
 import pathlib
 import statistics
 import sys
 import tempfile
 import time
 
+import scipy.stats
 from foliot_tools import onnx_models
 from foliot_tools.bench import bench
 from foliot_tools.server import ROOT, Server, foliot_binary
@@ -27,6 +29,7 @@ from figure import machine  # noqa: E402
 
 FULL = "full"
 USERS_OF_FULL = 16
+COLUMNS = {"us": 1, "waits": 2, "answers/s": 0, "p50": 3, "p99": 3, "p99.9": 3}  # and digits
 
 
 @dataclasses.dataclass
@@ -88,14 +91,32 @@ def resident_megabytes(server):
     return int(status.split("VmRSS:")[1].split()[0]) * 1024 / 1e6
 
 
-def summary_of(runs):
-    """Medians over the rounds."""
-    total = [sum(by_thread.values(), Usage()) for by_thread, _ in runs]
-    latency = [report["latency_milliseconds"] for _, report in runs]
-    return {"us": statistics.median(used.microseconds for used in total),
-            "waits": statistics.median(used.waits for used in total),
-            "answers/s": statistics.median(report["answered_per_second"] for _, report in runs),
-            **{q: statistics.median(each[q] for each in latency) for q in ("p50", "p99", "p99.9")}}
+def figures_of(by_thread, report):
+    used = sum(by_thread.values(), Usage())
+    return {"us": used.microseconds, "waits": used.waits, "answers/s": report["answered_per_second"],
+            **{q: report["latency_milliseconds"][q] for q in ("p50", "p99", "p99.9")}}
+
+
+def medians_of(runs):
+    rounds = [figures_of(*run) for run in runs]
+    return {name: f"{statistics.median(each[name] for each in rounds):.{digits}f}" for name, digits in COLUMNS.items()}
+
+
+def ratios_of(starts, others):
+    """The geometric mean of the ratios, and where it lies with 95 % (Student's t of the logarithms, each of which is the
+    mean of a start's rounds: rounds of one start have more in common than starts have)."""
+    def logarithm(name, runs, of_other):
+        return statistics.fmean(math.log(max(figures_of(*run)[name], 1e-9) / max(figures_of(*other)[name], 1e-9))
+                                for run, other in zip(runs, of_other, strict=True))
+    return {name: ratio([logarithm(name, *pair) for pair in zip(starts, others, strict=True)]) for name in COLUMNS}
+
+
+def ratio(logarithms):
+    mean = statistics.fmean(logarithms)
+    if len(logarithms) < 2:
+        return f"{math.exp(mean):.3f}"
+    half = scipy.stats.t.ppf(0.975, len(logarithms) - 1) * statistics.stdev(logarithms) / math.sqrt(len(logarithms))
+    return f"{math.exp(mean):.3f} ({math.exp(mean - half):.3f} to {math.exp(mean + half):.3f})"
 
 
 def print_threads(protocol, rate, name, runs):
@@ -112,44 +133,66 @@ def print_threads(protocol, rate, name, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", metavar="FOLIOT", help="another build, which is measured in turns with this one")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the medians are shown [%(default)s]")
+    parser.add_argument("--starts", type=int, default=3, help="of the servers, each with all rounds [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=2, help="of a start; medians of all are shown [%(default)s]")
     parser.add_argument("--seconds", type=float, default=4, help="of a run [%(default)s]")
     parser.add_argument("--rates", default=f"50,500,2000,{FULL}", help="requests a second [%(default)s]")
     parser.add_argument("--protocols", default="http,grpc", help="[%(default)s]")
     parser.add_argument("--threads", action="store_true", help="show each thread, too")
     options = parser.parse_args()
     builds = {"this": foliot_binary(), **({"other": options.against} if options.against else {})}
-    with tempfile.TemporaryDirectory(prefix="foliot-bench-") as folder, contextlib.ExitStack() as stack:
-        folder = pathlib.Path(folder)
-        servers = {}
-        for name, binary in builds.items():
-            onnx_models.random_dense_network(folder / name / "product/model.onnx", (16, 16))
-            servers[name] = stack.enter_context(Server(folder / name, folder / f"{name}.log", foliot=binary))
-        print("| protocol | rate | build | us a request | waits a request | answers/s | p50 ms | p99 ms | p99.9 ms |\n|"
-              + "---|" * 9, flush=True)
-        threads = []
-        for rate in options.rates.split(","):
-            for protocol in options.protocols.split(","):
-                runs = {name: [] for name in servers}
-                for turn in range(options.rounds):
-                    for name in list(servers)[:: -1 if turn % 2 else 1]:
-                        runs[name].append(measure(servers[name], protocol, rate, options.seconds))
-                summaries = {name: summary_of(each) for name, each in runs.items()}
-                if options.against:
-                    summaries["this / other"] = {key: summaries["this"][key] / max(summaries["other"][key], 1e-9)
-                                                 for key in summaries["this"]}
-                for name, all_of in summaries.items():
-                    digits = 1 if name in servers else 3
-                    print(f"| {protocol} | {rate} | {name} | {all_of['us']:.{digits}f} | {all_of['waits']:.2f} | "
-                          f"{all_of['answers/s']:.{0 if name in servers else 3}f} | "
-                          + " | ".join(f"{all_of[q]:.3f}" for q in ("p50", "p99", "p99.9")) + " |", flush=True)
-                threads += [(protocol, rate, name, each) for name, each in runs.items()]
-        for each in threads if options.threads else ():
-            print_threads(*each)
-        for name, server in servers.items():
-            idle = ", ".join(f"{thread} {rate:.1f}" for thread, rate in sorted(idle_wakes(server, options.seconds).items()))
-            print(f"\n{name}: resident {resident_megabytes(server):.1f} MB; wake-ups a second when idle: {idle or 'none'}")
+    cases = [(protocol, rate) for rate in options.rates.split(",") for protocol in options.protocols.split(",")]
+    runs = {case: {name: [] for name in builds} for case in cases}  # by start, then by round
+    idle = {}
+    for start in range(options.starts):
+        with tempfile.TemporaryDirectory(prefix="foliot-bench-") as folder, contextlib.ExitStack() as stack:
+            servers = {}
+            for name, binary in builds.items():
+                models = pathlib.Path(folder) / name
+                onnx_models.random_dense_network(models / "product/model.onnx", (16, 16))
+                servers[name] = stack.enter_context(Server(models, models.with_suffix(".log"), foliot=binary))
+            for case in cases:
+                print(f"start {start + 1} of {options.starts}: {case[0]}, {case[1]}", file=sys.stderr)
+                of_start = measure_in_turns(servers, *case, options)
+                for name in builds:
+                    runs[case][name].append(of_start[name])
+            if start + 1 == options.starts:
+                idle = {name: idle_state(server, options.seconds) for name, server in servers.items()}
+    print_table(runs)
+    for case in cases if options.threads else ():
+        for name, starts in runs[case].items():
+            print_threads(*case, name, rounds_of(starts))
+    for name, state in idle.items():
+        print(f"\n{name}: {state}")
     print(f"\n{machine()}")
+
+
+def measure_in_turns(servers, protocol, rate, options):
+    runs = {name: [] for name in servers}
+    for turn in range(options.rounds):
+        for name in list(servers)[:: -1 if turn % 2 else 1]:
+            runs[name].append(measure(servers[name], protocol, rate, options.seconds))
+    return runs
+
+
+def rounds_of(starts):
+    return [run for start in starts for run in start]
+
+
+def idle_state(server, seconds):
+    wakes = ", ".join(f"{thread} {rate:.1f}" for thread, rate in sorted(idle_wakes(server, seconds).items()))
+    return f"resident {resident_megabytes(server):.1f} MB; wake-ups a second when idle: {wakes or 'none'}"
+
+
+def print_table(runs):
+    print("| protocol | rate | build | us a request | waits a request | answers/s | p50 ms | p99 ms | p99.9 ms |\n|"
+          + "---|" * 9)
+    for (protocol, rate), of_case in runs.items():
+        rows = {name: medians_of(rounds_of(starts)) for name, starts in of_case.items()}
+        if len(of_case) > 1:
+            rows["this / other"] = ratios_of(*of_case.values())
+        for name, row in rows.items():
+            print(f"| {protocol} | {rate} | {name} | {' | '.join(row.values())} |")
 
 
 if __name__ == "__main__":
