@@ -27,6 +27,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr size_t kEvictablePart = 16;  // one of so many may be evicted until the next check
+// Of silent connections, closed in a turn: each takes some 10 us, and thousands may be due at once.
+constexpr size_t kSilentPerTurn = 8;
 // Of TLS: read from a socket, and made into records, at a time.
 constexpr size_t kTlsBytes = size_t{256} << 10;
 // Between two attempts to accept a connection, where one failed.
@@ -154,6 +156,8 @@ class LinkLoop::Loop : private ConnectionDriver {
   bool evict_silent();
   void find_evictable();
   void sweep(TimePoint now);
+  bool silent_too_long(const Link& link, TimePoint now) const;
+  void close_silent(TimePoint now);
   void read(const LinkPointer& link);
   void read_plain(const LinkPointer& link);
   void read_tls(const LinkPointer& link);
@@ -187,6 +191,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   std::vector<LinkPointer> unsent_;                     // links with has_unsent
   LinkTraffic traffic_;
   TimePoint swept_;
+  std::vector<LinkPointer> silent_;  // too long at the last sweep, and not looked at since
   IdleEvictions<std::weak_ptr<Link>> evictions_;  // by how long they are silent
   uint64_t received_bytes_ = 0;                   // room for them in all connections
   uint64_t closed_ = 0;
@@ -381,13 +386,23 @@ void LinkLoop::Loop::find_evictable() {
 void LinkLoop::Loop::sweep(TimePoint now) {
   if (now - swept_ < options_.timeouts.silence_check) return;
   const bool was_away = now - std::exchange(swept_, now) > options_.timeouts.silence_check * 3;
-  std::vector<LinkPointer> silent;
+  silent_.clear();
   for (const auto& [connection, link] : links_) {
     if (was_away) link->last_message = now;
-    const Duration limit = connection->greeted() ? options_.timeouts.silence : options_.timeouts.greeting;
-    if (now - link->last_message > limit) silent.push_back(link);
+    if (silent_too_long(*link, now)) silent_.push_back(link);
   }
-  for (const LinkPointer& link : silent) {
+}
+
+bool LinkLoop::Loop::silent_too_long(const Link& link, TimePoint now) const {
+  const LinkTimeouts& timeouts = options_.timeouts;
+  return now - link.last_message > (link.connection.greeted() ? timeouts.silence : timeouts.greeting);
+}
+
+void LinkLoop::Loop::close_silent(TimePoint now) {
+  for (size_t i = 0; i < kSilentPerTurn && !silent_.empty(); ++i) {
+    const LinkPointer link = std::move(silent_.back());
+    silent_.pop_back();
+    if (link->closed || !silent_too_long(*link, now)) continue;
     const bool greeted = link->connection.greeted();
     const std::string limit = format_duration(greeted ? options_.timeouts.silence : options_.timeouts.greeting);
     close(link, Status::unavailable(fmt::format("no {} within {}", greeted ? "message" : "greeting", limit)), greeted);
@@ -566,15 +581,15 @@ void LinkLoop::Loop::run() {
 bool LinkLoop::Loop::end_turn() {
   TimePoint wake;
   uint64_t closed = 0;
+  sweep(monotonic_now());
+  close_silent(monotonic_now());
   do {  // what ends with the turn may be more work for the handler
     closed = closed_;
-    const TimePoint now = monotonic_now();
-    sweep(now);
-    wake = host_.on_turn_end(now);
+    wake = host_.on_turn_end(monotonic_now());
     if (!links_.empty()) wake = std::min(wake, swept_ + options_.timeouts.silence_check);
     flush_all();
   } while (closed != closed_);
-  if (wake <= monotonic_now()) return true;
+  if (!silent_.empty() || wake <= monotonic_now()) return true;
   // An alarm that comes too soon only costs a turn; moving it costs a system call.
   if (wake >= timer_at_) return false;
   timer_at_ = wake;

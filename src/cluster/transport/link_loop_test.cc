@@ -8,12 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cluster/transport/frame_handlers.h"
@@ -69,6 +72,7 @@ class Side : public LinkHandler {
       std::lock_guard lock(mutex_);
       ++turns_;
       connections_ = loop_.connections();
+      most_ = std::max(most_, received_.size() - std::exchange(received_before_, received_.size()));
     }
     changed_.notify_all();
     return now + Duration::milliseconds(1);
@@ -77,6 +81,11 @@ class Side : public LinkHandler {
   size_t connections() {
     std::lock_guard lock(mutex_);
     return connections_;
+  }
+  // The most that were received between the ends of two turns.
+  size_t most_in_a_turn() {
+    std::lock_guard lock(mutex_);
+    return most_;
   }
   // So many more turns of the loop, each after its timers.
   void await_turns(uint64_t count) {
@@ -126,6 +135,8 @@ class Side : public LinkHandler {
   std::condition_variable changed_;
   std::vector<std::string> received_;
   size_t taken_ = 0;
+  size_t received_before_ = 0;  // this turn
+  size_t most_ = 0;
   uint64_t turns_ = 0;
   size_t connections_ = 0;
 };
@@ -211,6 +222,17 @@ TEST(LinkLoopTest, ClosesPeersWithoutAGreeting) {
   slow.say("FO");
   slow.await_end();
   EXPECT_THAT(server.next(), HasSubstr("no greeting within"));
+}
+
+// Thousands may be due in the same instant, and others are waiting to be read.
+TEST(LinkLoopTest, ClosesManySilentPeersAFewInATurn) {
+  Side server({.timeouts = {.greeting = Duration::milliseconds(1)}});
+  const uint16_t port = server.listen();
+  std::vector<std::unique_ptr<RawSocket>> silent(100);
+  for (auto& socket : silent) socket = std::make_unique<RawSocket>(port);
+  for (size_t i = 0; i < silent.size(); ++i) EXPECT_THAT(server.next(), HasSubstr("no greeting within"));
+  server.await_turns(1);
+  EXPECT_LE(server.most_in_a_turn(), 8u);
 }
 
 TEST(LinkLoopTest, ClosesSilentPeers) {
