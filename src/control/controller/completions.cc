@@ -1,5 +1,7 @@
 #include "control/controller/completions.h"
 
+#include <fmt/format.h>
+
 namespace foliot {
 
 namespace {
@@ -23,6 +25,12 @@ Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest
           .deadline = request.answer_by(),
           .finished = now,
           .earliest_completion = answered_by(request, earliest_completion)};
+}
+
+std::string queue_detail(const CountByClass& waiting) {
+  const uint64_t count = waiting[static_cast<size_t>(RequestClass::kDeadline)];
+  if (count == 0) return {};
+  return fmt::format("{} other {} with a deadline {}", count, count == 1 ? "request" : "requests", count == 1 ? "waits" : "wait");
 }
 
 Completion answer_of(const RequestTable::Entry& row, const Action& action, const Outcome& outcome, uint32_t index,

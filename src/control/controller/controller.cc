@@ -350,7 +350,9 @@ void Controller::admit(const Request& asked, TimePoint now) {
   if (entry.cold_start && cluster_.requires_copies()) look_for_stranded_after(now);
   if (request.optional && !request.best_effort()) put_off(entry, now);
   if (!request.best_effort()) reserve_output(entry, now);
-  if (!requests_.make_room(entry)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
+  if (!requests_.make_room(entry)) {
+    return refuse_new(request, Refusal::kOverload, TimePoint(), now, queue_detail(requests_.waiting_by_class()));
+  }
   for (const QueueShares::Entry& evicted : requests_.evicted()) {
     withdraw(RequestId(evicted.id), Refusal::kOverload, now);
   }
@@ -865,6 +867,7 @@ void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earlie
   requests_.dequeue(requests_.at(id));
   const Request request = requests_.take(id).request;
   Completion refusal = refusal_of(request, reason, earliest_completion, now);
+  if (reason == Refusal::kOverload) refusal.detail = queue_detail(requests_.waiting_by_class());
   if (reason == Refusal::kUnloaded && cluster_.is_offered(request.model) && is_crowded_out(request.model)) {
     refusal.detail = ability_.crowded_detail(request.model);
   }

@@ -247,6 +247,17 @@ TEST_F(ControllerTest, TheEarliestCompletionOfARefusalIsAfterTheDeadlineThatItWo
   EXPECT_EQ(completion(2).earliest_completion, TimePoint()) << "unknown";
 }
 
+TEST_F(ControllerTest, ARefusalForLoadSaysWhatWaits) {
+  load_model();
+  for (uint32_t id : {1, 2, 3}) controller_->on_request({.id = RequestId(id), .model = ModelId(0), .deadline = at(90)}, at(0));
+  propose([&](Dispatcher& d) { d.refuse(RequestId(1), Refusal::kOverload, at(92)); });
+  EXPECT_EQ(completion(1).detail, "2 other requests with a deadline wait");
+  propose([&](Dispatcher& d) { d.refuse(RequestId(2), Refusal::kUnmeetable, at(92)); });
+  EXPECT_EQ(completion(2).detail, "") << "it would be late alone";
+  propose([&](Dispatcher& d) { d.refuse(RequestId(3), Refusal::kOverload, at(92)); });
+  EXPECT_EQ(completion(3).detail, "") << "nothing waits any more";
+}
+
 TEST_F(ControllerTest, WhatIsOptionalIsPlannedToBeInTimeMoreLikelyThanNot) {
   load_model();
   const auto ask = [&](uint64_t id, uint32_t model, bool optional, TimePoint deadline = at(90)) {
