@@ -179,6 +179,18 @@ def test_a_refusal_is_the_status_of_its_spans(traced):
         assert attributes(span)["foliot.refusal"] == "unmeetable"
 
 
+def test_clients_are_shown_that_calls_are_traced(traced):
+    server, _ = traced
+    for module, address in ((http_client, server.http), (grpc_client, server.grpc)):
+        with module.InferenceServerClient(address) as client:
+            settings = client.get_trace_settings(**({} if module is http_client else {"as_json": True}))
+            for name, expected in (("trace_level", ["TIMESTAMPS"]), ("trace_mode", "opentelemetry"), ("trace_rate", "0")):
+                value = settings[name] if module is http_client else settings["settings"][name]["value"]
+                assert value == expected or value == [expected]
+            with pytest.raises(InferenceServerException, match="'trace_rate' is '0' .* another --otlp-share"):
+                client.update_trace_settings(settings={"trace_rate": "2"})
+
+
 def test_what_is_not_sampled_or_malformed_has_no_spans(traced):
     server, collector = traced
     malformed = metric(server.metrics_port, "foliot_traceparent_malformed_total")

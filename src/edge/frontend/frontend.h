@@ -57,6 +57,7 @@ struct FrontendOptions {
   bool strict_readiness = false;                         // ready only while all models are served, not one at least
   std::optional<TlsIdentity> tls;
   LogLevels log_levels;                 // of the process, as clients see it
+  TraceExport traces;                   // likewise
   std::shared_ptr<const KeyRing> keys;  // null: no authentication
   // Called for every call that was refused for its key, from any thread; must not
   // block.

@@ -329,10 +329,10 @@ void GrpcServer::State::serve_settings() {
           if (!model.ok()) return to_grpc(model);
         }
         for (const auto& [name, setting] : request.settings()) {
-          const Status status = check_trace_setting(name, {setting.value().begin(), setting.value().end()});
+          const Status status = check_trace_setting(parts.traces, name, {setting.value().begin(), setting.value().end()});
           if (!status.ok()) return to_grpc(status);
         }
-        for (const auto& [name, values] : trace_settings())
+        for (const auto& [name, values] : trace_settings(parts.traces))
           for (const std::string& value : values) (*response.mutable_settings())[name].add_value(value);
         return grpc::Status::OK;
       });

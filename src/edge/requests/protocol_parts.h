@@ -23,6 +23,7 @@ struct ProtocolParts {
   const Gate& gate;
   UnknownNames& unknown_names;
   LogLevels log_levels{};
+  TraceExport traces{};
   PersonalService* personal = nullptr;  // null: there are no personal models
   JobService* jobs = nullptr;           // null: no jobs are kept
 };

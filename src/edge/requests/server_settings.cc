@@ -38,20 +38,26 @@ Status check_log_setting(const LogLevels& levels, std::string_view name, const L
                   name, std::visit(Shown(), found->second), std::visit(Shown(), value)));
 }
 
-std::map<std::string, std::vector<std::string>> trace_settings() {
-  return {{"trace_level", {"OFF"}}, {"trace_rate", {"1000"}}, {"trace_count", {"-1"}},
-          {"log_frequency", {"0"}}, {"trace_file", {""}},     {"trace_mode", {"triton"}}};
+std::map<std::string, std::vector<std::string>> trace_settings(const TraceExport& traces) {
+  const std::string rate = traces.share > 0 ? fmt::format("{:.0f}", 1 / traces.share) : "0";
+  return {{"trace_level", {traces.on ? "TIMESTAMPS" : "OFF"}},
+          {"trace_rate", {traces.on ? rate : "1000"}},
+          {"trace_count", {"-1"}},
+          {"log_frequency", {"0"}},
+          {"trace_file", {""}},
+          {"trace_mode", {traces.on ? "opentelemetry" : "triton"}}};
 }
 
-Status check_trace_setting(std::string_view name, const std::vector<std::string>& values) {
-  const auto settings = trace_settings();
+Status check_trace_setting(const TraceExport& traces, std::string_view name, const std::vector<std::string>& values) {
+  const auto settings = trace_settings(traces);
   const auto found = settings.find(std::string(name));
   if (found == settings.end()) return unknown_setting("trace", name, settings);
   if (values.empty() || found->second == values) return Status();
   return Status::unimplemented(
-      fmt::format("trace setting '{}' is '{}' and cannot be changed to '{}': there are no traces of this kind; start "
-                  "the server with --log FOLDER, and see `foliot explain` and `foliot trace export`",
-                  name, found->second.front(), fmt::join(values, ", ")));
+      fmt::format("trace setting '{}' is '{}' and cannot be changed to '{}' while the server runs; start it with {}, or "
+                  "with --log FOLDER for `foliot explain` and `foliot trace export`",
+                  name, found->second.front(), fmt::join(values, ", "),
+                  traces.on ? "another --otlp-share" : "--otlp URL, the collector to which spans go"));
 }
 
 }  // namespace foliot

@@ -28,10 +28,16 @@ std::map<std::string, LogSetting> log_settings(const LogLevels& levels);
 // for a name that is no setting, naming those that are; kUnimplemented for other values.
 Status check_log_setting(const LogLevels& levels, std::string_view name, const LogSetting& value);
 
-// Tracing is off.
-std::map<std::string, std::vector<std::string>> trace_settings();
+// Where spans of calls go, by OTLP.
+struct TraceExport {
+  bool on = false;
+  double share = 0;  // of the calls that bring no traceparent, 0 to 1
+};
+
+// By the protocol's names. One in `trace_rate` calls is traced; "0": those alone whose traceparent says so.
+std::map<std::string, std::vector<std::string>> trace_settings(const TraceExport& traces);
 // As check_log_setting(). Empty: the default.
-Status check_trace_setting(std::string_view name, const std::vector<std::string>& values);
+Status check_trace_setting(const TraceExport& traces, std::string_view name, const std::vector<std::string>& values);
 
 }  // namespace foliot
 

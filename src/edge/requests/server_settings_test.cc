@@ -22,12 +22,27 @@ TEST(ServerSettingsTest, LogSettingsAreThoseOfTheServer) {
   EXPECT_THAT(unknown.message(), AllOf(HasSubstr("'log_colour'"), HasSubstr("log_format")));
 }
 
-TEST(ServerSettingsTest, TracingIsOff) {
-  EXPECT_TRUE(check_trace_setting("trace_level", {"OFF"}).ok());
-  EXPECT_TRUE(check_trace_setting("trace_rate", {}).ok());
-  EXPECT_THAT(check_trace_setting("trace_level", {"TIMESTAMPS"}).message(), HasSubstr("foliot explain"));
-  EXPECT_EQ(check_trace_setting("trace_level", {"TIMESTAMPS"}).code(), StatusCode::kUnimplemented);
-  EXPECT_EQ(check_trace_setting("trace", {"1"}).code(), StatusCode::kInvalidArgument);
+TEST(ServerSettingsTest, NothingIsTracedWithoutACollector) {
+  const TraceExport off;
+  EXPECT_TRUE(check_trace_setting(off, "trace_level", {"OFF"}).ok());
+  EXPECT_TRUE(check_trace_setting(off, "trace_rate", {}).ok());
+  const Status change = check_trace_setting(off, "trace_level", {"TIMESTAMPS"});
+  EXPECT_EQ(change.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(change.message(), AllOf(HasSubstr("--otlp URL"), HasSubstr("foliot explain")));
+  EXPECT_EQ(check_trace_setting(off, "trace", {"1"}).code(), StatusCode::kInvalidArgument);
+}
+
+TEST(ServerSettingsTest, TracesAreThoseThatGoToTheCollector) {
+  const TraceExport one_in_forty{.on = true, .share = 0.025};
+  const auto settings = trace_settings(one_in_forty);
+  EXPECT_EQ(settings.at("trace_level").front(), "TIMESTAMPS");
+  EXPECT_EQ(settings.at("trace_mode").front(), "opentelemetry");
+  EXPECT_EQ(settings.at("trace_rate").front(), "40");
+  EXPECT_EQ(trace_settings({.on = true}).at("trace_rate").front(), "0") << "only calls whose traceparent says so";
+  EXPECT_TRUE(check_trace_setting(one_in_forty, "trace_rate", {"40"}).ok());
+  const Status change = check_trace_setting(one_in_forty, "trace_rate", {"1"});
+  EXPECT_EQ(change.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(change.message(), HasSubstr("another --otlp-share"));
 }
 
 }  // namespace
