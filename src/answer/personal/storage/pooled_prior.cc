@@ -78,12 +78,19 @@ void PooledPrior::refresh(const Population& population, const ValueRange& range)
     for (const float value : sampled.values) part->second.values.include(value);
     part->second.squares = gather(part->second, range);
     add(part->second.squares, 1);
+    for (const double value : values_) summed_ = std::max(summed_, std::abs(value));
   }
-  solve();
+  double largest = 0;
+  for (const auto& [user, part] : parts_) {
+    const ValueRange counted = range.clip(part.values);
+    largest = std::max<double>({largest, std::abs(counted.low), std::abs(counted.high)});
+  }
+  summed_ > kCancelling* largest ? rebuild(population, range) : solve();
 }
 
 void PooledPrior::rebuild(const Population& population, const ValueRange& range) {
   parts_.clear();
+  summed_ = 0;
   std::fill(matrix_.begin(), matrix_.end(), 0);
   std::fill(sums_.begin(), sums_.end(), 0);
   refresh(population, range);

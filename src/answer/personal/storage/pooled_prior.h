@@ -9,7 +9,8 @@
 // population has learned do not count: so no user moves m by more than its share, whatever it observed and how often.
 // kOwnShare I draws m to zero where there are hardly any users.
 //
-// Cost: d^2 for each observation of a sampled user that came or left the sample, and d^3 / 3 after such a change.
+// Cost: d^2 for each observation of a sampled user that came or left the sample, and d^3 / 3 after such a change. Where
+// values have left that were larger than others by kCancelling, d^2 for each observation of the sample.
 //
 // Threading: not thread-safe.
 #ifndef FOLIOT_ANSWER_PERSONAL_STORAGE_POOLED_PRIOR_H_
@@ -29,6 +30,8 @@ namespace foliot {
 class PooledPrior {
  public:
   static constexpr double kOwnShare = 0.1;
+  // A sum that had a value so many times as large as others has lost digits of theirs when that is taken out.
+  static constexpr double kCancelling = 1 << 20;
 
   // `items` outlive it.
   PooledPrior(const ItemFeatures& items, float lambda);
@@ -62,6 +65,7 @@ class PooledPrior {
   std::vector<double> matrix_;  // sum of s F'F, as a factor is packed
   std::vector<double> sums_;    // sum of s F'y
   std::vector<float> weights_;
+  double summed_ = 0;  // magnitude of the largest value since all was summed anew
   // Used again by each call.
   std::vector<double> rows_;
   std::vector<double> values_;

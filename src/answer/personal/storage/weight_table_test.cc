@@ -311,6 +311,28 @@ TEST_P(HostileUsersTest, OthersArePredictedAsWithoutThem) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HostileUsersTest, testing::Range<uint64_t>(1, 6));
 
+// Of three users one alone makes the range, so that its values count until there are more.
+TEST_F(PriorTest, HostileUsersThatCameFirstLeaveNothing) {
+  for (const float value : {1e9F, -1e18F, 3e38F}) {
+    SCOPED_TRACE(value);
+    users_ = ObservationTable();
+    all_.clear();
+    WeightTable table(users_, {.items = items_}, {.lambda = kRidge});
+    observe(1, ratings(drawn_weights(), 10));
+    std::vector<UserObservation> hostile = ratings(drawn_weights(), 10);
+    for (UserObservation& one : hostile) one.value = value;
+    observe(500, hostile);
+    table.weights(1);
+    for (uint64_t user = 2; user < 40; ++user) {
+      observe(user, ratings(drawn_weights(), 10));
+      table.weights(user);
+    }
+    const std::vector<double> prior = expected_prior();
+    expect_same(weights(table, kNew), prior);
+    for (uint64_t user = 1; user < 40; ++user) expect_same(weights(table, user), expected_weights(user, prior));
+  }
+}
+
 TEST_F(PriorTest, ARangeThatWasAskedForIsNotNarrowed) {
   WeightTable learned(users_, {.items = items_}, {.lambda = kRidge});
   WeightTable asked(users_, {.items = items_}, {.lambda = kRidge, .learns_range = false});
