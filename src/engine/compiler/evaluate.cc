@@ -170,7 +170,33 @@ double (*unary_function(Function function))(double) {
   }
 }
 
+// Arithmetic of signed integers wraps, as it does on devices.
+int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
+uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
+
+// Those that give integers which float64 need not have. Null for others.
+std::function<int64_t(int64_t)> integer_unary_function(const Attributes& attributes) {
+  switch (attributes.function()) {
+    case Function::kRelu: return [](int64_t x) { return std::max<int64_t>(x, 0); };
+    case Function::kNeg: return [](int64_t x) { return wrap(-bits(x)); };
+    case Function::kAbs: return [](int64_t x) { return x < 0 ? wrap(-bits(x)) : x; };
+    case Function::kClip: {
+      const double bounds[] = {attributes.real("alpha"), attributes.real("beta")};
+      const std::vector<int64_t> ends = to_integers(from_doubles(DataType::kInt64, {2}, bounds));
+      return [ends](int64_t x) { return std::min(std::max(x, ends[0]), ends[1]); };
+    }
+    default: return {};
+  }
+}
+
 std::optional<Constant> unary(const Constant& x, const Attributes& attributes, const ValueType& type) {
+  if (x.type == DataType::kInt64) {
+    if (const auto function = integer_unary_function(attributes)) {
+      std::vector<int64_t> values = to_integers(x);
+      std::ranges::transform(values, values.begin(), function);
+      return from_integers(type.type, type.shape, values);
+    }
+  }
   const Function operation = attributes.function();
   std::function<double(double)> function = unary_function(operation);
   if (operation == Function::kClip || operation == Function::kLinear) {
@@ -184,10 +210,6 @@ std::optional<Constant> unary(const Constant& x, const Attributes& attributes, c
   std::ranges::transform(values, values.begin(), function);
   return from_doubles(type.type, type.shape, values);
 }
-
-// Arithmetic of signed integers wraps, as it does on devices.
-int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
-uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
 
 int64_t integer_power(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;

@@ -35,6 +35,21 @@ TEST(EvaluateTest, ComputesOnIntegersExactly) {
   EXPECT_EQ(binary(Function::kMin, {1, 9}, {5}), (Integers{1, 5}));
 }
 
+TEST(EvaluateTest, FunctionsOfLargeIntegersAreExact) {
+  const int64_t large = (int64_t{1} << 60) + 1;
+  const Constant operand[] = {list({large, -large})};
+  const auto of = [&](Attributes attributes) {
+    return to_integers(evaluate(OperatorKind::kUnary, operand, attributes, {DataType::kInt64, {2}}).value());
+  };
+  EXPECT_EQ(of(with_function(Function::kRelu)), (Integers{large, 0}));
+  EXPECT_EQ(of(with_function(Function::kNeg)), (Integers{-large, large}));
+  EXPECT_EQ(of(with_function(Function::kAbs)), (Integers{large, large}));
+  Attributes clip = with_function(Function::kClip);
+  clip.set("alpha", -5.0);
+  clip.set("beta", std::numeric_limits<double>::max());
+  EXPECT_EQ(of(clip), (Integers{large, -5}));
+}
+
 TEST(EvaluateTest, SurvivesWhatIsUndefinedInCpp) {
   const int64_t lowest = std::numeric_limits<int64_t>::min();
   EXPECT_EQ(binary(Function::kDiv, {lowest}, {-1}), (Integers{lowest}));

@@ -1,6 +1,7 @@
 // Operators that work element by element.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -176,15 +177,22 @@ Status clip_to_operands(NodeTranslation& node) {
   return c.finish(node, x);
 }
 
+// Whether a bound is an integer that float64 need not have.
+bool is_beyond_float64(const Constant& bound) {
+  return is_integer(bound.type) && size_of(bound.type) == 8 &&
+         std::ranges::any_of(to_doubles(bound), [](double value) { return std::abs(value) >= 0x1p53; });
+}
+
 Status clip(NodeTranslation& node) {
-  const auto is_operand = [&](size_t i) { return node.has_input(i) && !node.value(i).is_constant(); };
-  if (is_operand(1) || is_operand(2)) return clip_to_operands(node);
-  double low = node.real("min", std::numeric_limits<float>::lowest());
-  double high = node.real("max", std::numeric_limits<float>::max());
-  if (is_integer(node.value(0).type)) {
-    low = static_cast<double>(std::numeric_limits<int64_t>::min());
-    high = static_cast<double>(std::numeric_limits<int64_t>::max());
+  for (size_t i : {1, 2}) {
+    if (!node.has_input(i)) continue;
+    if (!node.value(i).is_constant() || is_beyond_float64(node.builder().constant(node.input(i))))
+      return clip_to_operands(node);
   }
+  const DataType type = node.value(0).type;
+  const double most = is_integer(type) || type == DataType::kFloat64 ? std::numeric_limits<double>::max()
+                                                                     : std::numeric_limits<float>::max();
+  double low = node.real("min", -most), high = node.real("max", most);
   FOLIOT_ASSIGN_OR_RETURN(low, bound(node, 1, low));
   FOLIOT_ASSIGN_OR_RETURN(high, bound(node, 2, high));
   // Where the bounds cross, the upper one holds.
