@@ -17,6 +17,8 @@ namespace {
 struct GateActivation {
   Function function;
   double alpha, beta;  // defaults
+  // How many of these two the node's lists may give.
+  int parameters = 0;
 };
 
 Result<GateActivation> find_activation(std::string name) {
@@ -24,10 +26,10 @@ Result<GateActivation> find_activation(std::string name) {
   if (name == "sigmoid") return GateActivation{Function::kSigmoid, 0, 0};
   if (name == "tanh") return GateActivation{Function::kTanh, 0, 0};
   if (name == "relu") return GateActivation{Function::kRelu, 0, 0};
-  if (name == "affine") return GateActivation{Function::kLinear, 1, 0};
-  if (name == "leakyrelu") return GateActivation{Function::kLeakyRelu, 0.01, 0};
-  if (name == "elu") return GateActivation{Function::kElu, 1, 0};
-  if (name == "hardsigmoid") return GateActivation{Function::kHardSigmoid, 0.2, 0.5};
+  if (name == "affine") return GateActivation{Function::kLinear, 1, 0, 2};
+  if (name == "leakyrelu") return GateActivation{Function::kLeakyRelu, 0.01, 0, 1};
+  if (name == "elu") return GateActivation{Function::kElu, 1, 0, 1};
+  if (name == "hardsigmoid") return GateActivation{Function::kHardSigmoid, 0.2, 0.5, 2};
   if (name == "softplus") return GateActivation{Function::kSoftplus, 0, 0};
   return Status::unimplemented("activation '" + name + "' is not supported");
 }
@@ -252,21 +254,21 @@ class RecurrentNetwork {
     return cell;
   }
 
+  // Those of a direction. Alphas and betas stand in their lists one after another, of the functions that have them
+  // only.
   Result<std::vector<GateActivation>> read_activations(int64_t d) {
     const size_t count = default_activations_.size();
     const std::vector<std::string> names = node_.texts("activations", default_activations_);
     const std::vector<float> alphas = node_.reals("activation_alpha"), betas = node_.reals("activation_beta");
-    const size_t first = static_cast<size_t>(d) * count;
-    if (names.size() != count && names.size() < first + count) {
-      return Status::invalid_argument("there are too few activations");
-    }
+    const size_t first = names.size() == count ? 0 : static_cast<size_t>(d) * count;
+    if (names.size() < first + count) return Status::invalid_argument("there are too few activations");
     std::vector<GateActivation> result;
-    for (size_t i = 0; i < count; ++i) {
-      const size_t at = names.size() == count ? i : first + i;
-      FOLIOT_ASSIGN_OR_RETURN(GateActivation activation, find_activation(names[at]));
-      if (at < alphas.size()) activation.alpha = alphas[at];
-      if (at < betas.size()) activation.beta = betas[at];
-      result.push_back(activation);
+    size_t alpha = 0, beta = 0;
+    for (size_t i = 0; i < first + count; ++i) {
+      FOLIOT_ASSIGN_OR_RETURN(GateActivation activation, find_activation(names[i]));
+      if (activation.parameters > 0 && alpha < alphas.size()) activation.alpha = alphas[alpha++];
+      if (activation.parameters > 1 && beta < betas.size()) activation.beta = betas[beta++];
+      if (i >= first) result.push_back(activation);
     }
     return result;
   }
