@@ -13,6 +13,7 @@ namespace foliot {
 
 struct ActivationRows {
   VectorFunction relu, exp, softplus;
+  VectorParameter elu;
 };
 
 // Those of the best instruction set that `set` includes, which has AVX2; the processor has FMA.

@@ -148,7 +148,7 @@ FOLIOT_BINARY(Xor, x != y);
 // Of float32; most powers have one exponent for all.
 void power_loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_t b_stride, std::byte* to,
                 int64_t count) {
-  const VectorPower raise = find_vector_power();
+  const VectorParameter raise = find_vector_power();
   if (a_stride != 1 || b_stride != 0 || raise == nullptr)
     return loop<float, float, Power>(a, a_stride, b, b_stride, to, count);
   const auto* base = reinterpret_cast<const float*>(a);

@@ -144,6 +144,7 @@ class UnaryKernel : public Kernel {
   UnaryKernel(const OperatorView& view, UnaryLoop<T> loop)
       : loop_(loop),
         vector_function_(std::is_same_v<T, float> ? find_vector_function(view.attributes().function()) : nullptr),
+        elu_(std::is_same_v<T, float> && view.attributes().function() == Function::kElu ? find_vector_elu() : nullptr),
         source_(view.input_index(0)),
         destination_(view.output_index()),
         count_(static_cast<int64_t>(view.output().bytes / sizeof(T))),
@@ -159,6 +160,7 @@ class UnaryKernel : public Kernel {
       const int64_t count = std::min(kPiece, count_ - begin);
       if constexpr (std::is_same_v<T, float>) {
         if (vector_function_ != nullptr) return vector_function_(from + begin, to + begin, count);
+        if (elu_ != nullptr) return elu_(from + begin, alpha_, to + begin, count);
       }
       loop_(from + begin, to + begin, count, alpha_, beta_);
     });
@@ -168,6 +170,7 @@ class UnaryKernel : public Kernel {
  private:
   UnaryLoop<T> loop_;
   VectorFunction vector_function_;  // in its place, if there is one
+  VectorParameter elu_;             // as well
   TensorIndex source_, destination_;
   int64_t count_;
   T alpha_, beta_;
@@ -190,7 +193,7 @@ std::optional<dnnl::primitive_desc> make_descriptor(const Attributes& attributes
 // Whether zeros stay zeros, as which the padding of a layout must be left.
 bool keeps_zero(const Attributes& attributes) {
   const auto [alpha, beta] = parameters_of(attributes);
-  return attributes.function() == Function::kRelu ||
+  return attributes.function() == Function::kRelu || attributes.function() == Function::kElu ||
          (attributes.function() == Function::kClip && alpha <= 0 && beta >= 0);
 }
 
@@ -205,7 +208,9 @@ Result<bool> lower_unary(const Node& node, GraphLowering& lowering) {
   const ValueIndex source = node.inputs[0], destination = node.outputs[0];
   const DataType type = lowering.value(source).type;
   const Function function = node.attributes.function();
-  const bool own = type == DataType::kFloat32 && (loses_nan(function) || loses_small_results(function));
+  // oneDNN makes 0 of Elu's -0.
+  const bool own = type == DataType::kFloat32 &&
+                   (loses_nan(function) || loses_small_results(function) || function == Function::kElu);
   const bool primitive = !own && (type == DataType::kFloat32 || type == DataType::kBfloat16) &&
                          make_descriptor(node.attributes, lowering.layout(source), lowering.engine()).has_value();
   if (!primitive && lowering.computes_narrow(node)) return false;

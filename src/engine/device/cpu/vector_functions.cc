@@ -117,7 +117,9 @@ bool has_lanes() { return includes(instruction_set(), dnnl::cpu_isa::avx2) && __
 
 }  // namespace
 
-VectorPower find_vector_power() { return has_lanes() ? apply_power : nullptr; }
+VectorParameter find_vector_power() { return has_lanes() ? apply_power : nullptr; }
+
+VectorParameter find_vector_elu() { return has_lanes() ? find_activation_rows(instruction_set()).elu : nullptr; }
 
 VectorRemainder find_vector_remainder() { return has_lanes() ? apply_remainder : nullptr; }
 

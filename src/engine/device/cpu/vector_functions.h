@@ -18,11 +18,14 @@ using VectorFunction = void (*)(const float* from, float* to, int64_t count);
 // Nullptr: the library has no such function, or the processor has no AVX2.
 VectorFunction find_vector_function(Function function);
 
-// Raises each value to the power of `exponent`.
-using VectorPower = void (*)(const float* from, float exponent, float* to, int64_t count);
+// With a number for all values: an exponent, or alpha of Elu.
+using VectorParameter = void (*)(const float* from, float parameter, float* to, int64_t count);
 
 // Nullptr: the processor has no AVX2.
-VectorPower find_vector_power();
+VectorParameter find_vector_power();
+
+// Zero keeps its sign. Nullptr: the processor has no AVX2.
+VectorParameter find_vector_elu();
 
 // The remainders of divisions with the sign of the dividend, exactly as std::fmod() has them. `divisor_stride` is 1, or
 // 0: one divisor for all.

@@ -97,6 +97,30 @@ TEST(VectorFunctions, TakeTheLargestTheLeastAndNaN) {
   }
 }
 
+TEST(VectorFunctions, EluIsRightNearZeroAndKeepsItsSign) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const dnnl::cpu_isa set : {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core}) {
+    if (find_vector_elu() == nullptr || !includes(instruction_set(), set)) continue;
+    std::vector<float> from{-0.F, 0.F, NAN, kInfinity, -kInfinity, 1e-40F, -1e-40F, 3e38F, -3e38F, -24.9F, -25.1F};
+    for (const float x : values_between(-30, 2, 1003)) from.push_back(x);
+    for (float x = -1; x < -1e-30F; x *= 0.7F) from.push_back(x);
+    const auto elu = [&](const float* values, int64_t count) {
+      std::vector<float> to(static_cast<size_t>(count));
+      find_activation_rows(set).elu(values, 1.5F, to.data(), count);
+      return to;
+    };
+    const std::vector<float> to = elu(from.data(), static_cast<int64_t>(from.size()));
+    EXPECT_TRUE(std::signbit(to[0]) && to[0] == 0);
+    EXPECT_TRUE(std::isnan(to[2]));
+    for (size_t i = 0; i < from.size(); ++i) {
+      EXPECT_EQ(std::bit_cast<uint32_t>(elu(&from[i], 1)[0]), std::bit_cast<uint32_t>(to[i])) << from[i];
+      const auto x = static_cast<double>(from[i]);
+      if (x < 0) ASSERT_LE(distance(to[i], 1.5 * std::expm1(x)), 4) << from[i];
+      if (x >= 0) ASSERT_EQ(to[i], from[i]);
+    }
+  }
+}
+
 // A row of a batch has the same answer in any place of it.
 TEST(VectorFunctions, DoNotDependOnThePlace) {
   for (const Case& it : kCases) {
