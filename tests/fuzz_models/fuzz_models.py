@@ -24,11 +24,17 @@ import onnx
 from foliot_tools.seeds import fresh_seed
 
 import generator
+import idioms
 import oracle
 import shrink
 
 KEPT = pathlib.Path(__file__).parent / "kept"
 ENDED = re.compile(r"the runner ended with")
+
+
+def make_case(seed, case):
+    """One in two is made of idioms."""
+    return (idioms if case % 2 else generator).make_case(f"{seed} {case}")
 
 
 def describe(model, inputs):
@@ -79,7 +85,7 @@ def first_disagreement(runner, seed, cases):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         run = Run(runner, folder)
         for case in range(cases):
-            model, inputs, rows = generator.make_case(f"{seed} {case}")
+            model, inputs, rows = make_case(seed, case)
             found = run.attempt(model, inputs, rows)
             if found is not None:
                 return shrink.shrunk(run.foliot, model, inputs, rows, found.what)[0]
@@ -90,7 +96,7 @@ def fuzz(run, seed, deadline, first, keeps):
     case = first
     while time.monotonic() < deadline:
         name = f"seed{seed}_{case}"
-        model, inputs, rows = generator.make_case(f"{seed} {case}")
+        model, inputs, rows = make_case(seed, case)
         found = run.attempt(model, inputs, rows)
         if found is not None:
             if found.what != "end":

@@ -73,7 +73,7 @@ class Graph:
         return self.rng.choice(candidates[-3:] if self.rng.random() < 0.7 else candidates)
 
     def model(self):
-        used = {name for node in self.nodes for name in node.input}
+        used = names_read(self.nodes)
         outputs = [v for v in self.values if v.name not in used and not v.name.startswith("x")]
         return make_model(self.nodes, self.inputs, outputs, self.initializers)
 
@@ -645,15 +645,18 @@ INPUTS = {
 }  # fmt: skip
 
 
-def draw(rng, type_, shape, special):
-    """Numbers; with `special` some of those that kernels stumble over."""
+def draw(rng, type_, shape, special, ends=None):
+    """Numbers; with `special` some of those that kernels stumble over: of integers what `ends` gives of their type."""
     state = np.random.default_rng(rng.getrandbits(32))
     if type_ == BOOL:
         return state.random(shape) < 0.5
-    if type_ in (INT32, INT64, INT8):
+    if ends is not None and special and np.dtype(NUMPY[type_]).kind in "iu":
+        numbers = np.array(ends(type_), NUMPY[type_])
+        return numbers[state.integers(len(numbers), size=shape)]
+    if type_ in (INT32, INT64, INT8, TensorProto.INT16):
         return state.integers(-9, 10, shape).astype(NUMPY[type_])
-    if type_ == UINT8:
-        return state.integers(0, 256, shape).astype(np.uint8)
+    if np.dtype(NUMPY[type_]).kind == "u":
+        return state.integers(0, 256, shape).astype(NUMPY[type_])
     values = state.normal(size=shape) * rng.choice([1, 1, 4])
     if type_ == HALF:  # not rounded to between operators: what overflows on the way is open
         return np.clip(values, -3, 3).astype(np.float16)
@@ -666,34 +669,45 @@ def draw(rng, type_, shape, special):
         return values.astype(NUMPY[type_])
 
 
-def make_case(seed):
+def names_read(nodes):
+    """By these nodes, and by those of their subgraphs."""
+    bodies = [attribute.g.node for node in nodes for attribute in node.attribute if attribute.HasField("g")]
+    return {name for node in nodes for name in node.input}.union(*(names_read(body) for body in bodies))
+
+
+def random_graph(rng, operators, inputs):
+    g = Graph(rng)
+    for _ in range(rng.choice([1, 1, 2])):
+        type_, rank = rng.choices(list(inputs), inputs.values())[0]
+        g.input(type_, (-1, *[rng.choice([1, 2, 3, 4, 5, 7, 16, 17]) if rank < 3 else rng.randint(1, 9) for _ in range(rank)]))
+    wanted = rng.choice([1, 1, 2, 3, 5, 8])
+    for _ in range(wanted * 3):
+        if len(g.nodes) >= wanted:
+            break
+        before = [list(part) for part in (g.nodes, g.inputs, g.initializers, g.values)]
+        try:
+            rng.choices(list(operators), operators.values())[0](g)
+        except Unsuitable:
+            g.nodes, g.inputs, g.initializers, g.values = before
+    used = names_read(g.nodes)
+    g.inputs = [value for value in g.inputs if value.name in used]
+    return g
+
+
+def make_case(seed, operators=None, inputs=None, ends=None):
     """(model, inputs, rows): a random model and a batch of rows for it."""
     rng = random.Random(seed)
     while True:
-        g = Graph(rng)
-        for _ in range(rng.choice([1, 1, 2])):
-            type_, rank = rng.choices(list(INPUTS), INPUTS.values())[0]
-            g.input(type_, (-1, *[rng.choice([1, 2, 3, 4, 5, 7, 16, 17]) if rank < 3 else rng.randint(1, 9) for _ in range(rank)]))
-        wanted = rng.choice([1, 1, 2, 3, 5, 8])
-        for _ in range(wanted * 3):
-            if len(g.nodes) >= wanted:
-                break
-            try:
-                rng.choices(list(OPERATORS), OPERATORS.values())[0](g)
-            except Unsuitable:
-                continue
-        used = {name for node in g.nodes for name in node.input}
-        g.inputs = [value for value in g.inputs if value.name in used]
+        g = random_graph(rng, operators or OPERATORS, inputs or INPUTS)
         if not g.nodes or not g.inputs or all(-1 not in value.shape for value in g.inputs):
             continue
         model = g.model()
-        if model.ByteSize() > 1 << 20:
-            continue
-        break
+        if model.ByteSize() <= 1 << 20:
+            break
     rows = rng.choice([1, 2, 3, 4])
     special = rng.random() < 0.4
-    inputs = {
-        value.name: draw(rng, value.type, [rows if e == -1 else e for e in value.shape], special)
+    values = {
+        value.name: draw(rng, value.type, [rows if e == -1 else e for e in value.shape], special, ends)
         for value in g.inputs
     }
-    return model, inputs, rows
+    return model, values, rows

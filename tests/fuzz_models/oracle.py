@@ -24,7 +24,8 @@ JUMPS = {"Floor", "Ceil", "Round", "Sign", "Cast", "Equal", "Less", "LessOrEqual
          "IsInf", "IsNaN", "Where"}  # fmt: skip
 EXACT = JUMPS - {"Resize", "GridSample"} | {"Relu", "Neg", "Abs", "Clip", "Max", "Min", "Identity", "Reshape", "Flatten", "Transpose", "Slice",
                  "Concat", "Split", "Pad", "Gather", "Not", "And", "Or", "Xor", "DequantizeLinear", "Trilu", "Expand",
-                 "Unsqueeze", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "DepthToSpace"}  # fmt: skip
+                 "Unsqueeze", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "DepthToSpace", "Squeeze", "Tile", "Shape",
+                 "GatherElements", "GatherND", "ReverseSequence", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift", "OneHot"}  # fmt: skip
 # What these make of NaN and infinity is open (docs/OPERATORS.md), and onnxruntime's own kernels differ.
 OPEN = {"TopK", "ArgMax", "ArgMin", "Hardmax", "MaxPool", "GlobalMaxPool", "Resize", "GridSample", "ReduceMax",
         "ReduceMin", "Pow", "LRN", "Conv", "ConvTranspose"}  # fmt: skip

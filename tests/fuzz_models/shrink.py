@@ -4,13 +4,14 @@ import numpy as np
 import onnx
 from onnx import helper
 
+import generator
 import oracle
 
 
 def rebuilt(model, nodes, inputs, extra=()):
     """The model of these nodes: what they read and none of them makes is an input, of the type it has."""
     made = {name for node in nodes for name in node.output}
-    read = {name for node in nodes for name in node.input if name}
+    read = generator.names_read(nodes) & {*inputs, *made, *(i.name for i in model.graph.initializer)}
     initializers = [i for i in model.graph.initializer if i.name in read]
     constants = {i.name for i in initializers}
     values = []
@@ -61,7 +62,7 @@ def shrunk(foliot, model, inputs, rows, what):
             break
         for i in range(len(nodes)):
             kept = nodes[:i] + nodes[i + 1 :]
-            read = {name for node in kept for name in node.input}
+            read = generator.names_read(kept)
             # What the node made becomes an input, if it has rows.
             given = {n: values[n] for n in values if n in read and n not in {o for k in kept for o in k.output}
                      and n not in {c.name for c in model.graph.initializer}}  # fmt: skip
