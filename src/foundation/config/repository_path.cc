@@ -67,6 +67,10 @@ Result<std::optional<fs::path>> find_in_folder(const fs::path& folder) {
   }
   if (graph) return graph;
   if (!code.empty()) return std::optional(code);
+  for (const std::string_view settings : kForeignSettingsFiles) {
+    FOLIOT_ASSIGN_OR_RETURN(auto file, if_there(folder / settings));
+    if (file) return file;
+  }
   return find_named_model(folder);
 }
 

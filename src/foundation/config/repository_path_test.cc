@@ -59,6 +59,23 @@ TEST_F(RepositoryPathTest, AFolderWithAModelInItIsOneModel) {
   EXPECT_TRUE(list_repository(root_ / "graph").value().empty());
 }
 
+TEST_F(RepositoryPathTest, AFolderWithSettingsOfAnotherServerIsOneModel) {
+  file("mlserver/model-settings.json");
+  file("mlserver/settings.json");
+  file("mlserver/iris.joblib");
+  file("triton/config.pbtxt");
+  file("triton/1/model.onnx");
+  file("both/model-settings.json");
+  file("both/model.joblib");
+  file("many/settings.json");
+  file("many/a/model-settings.json");
+  EXPECT_EQ(lone("mlserver"), "mlserver/model-settings.json");
+  EXPECT_EQ(lone("triton"), "triton/config.pbtxt");
+  EXPECT_EQ(lone("both"), "both/model.joblib");
+  EXPECT_EQ(lone("many"), "");
+  EXPECT_TRUE(list_repository(root_ / "triton").value().empty());
+}
+
 TEST_F(RepositoryPathTest, AFolderOfFoldersIsARepository) {
   file("models/a/model.onnx");
   file("models/b/1/model.onnx");

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
 #include "foundation/base/folder_listing.h"
 #include "foundation/base/toml_text.h"
+#include "foundation/config/repository_path.h"
 #include "models/foreign/mlserver_settings.h"
 #include "models/foreign/triton_settings.h"
 
@@ -16,8 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTritonFile = "config.pbtxt";
-constexpr std::string_view kMlserverFile = "model-settings.json";
+constexpr std::string_view kMlserverFile = kForeignSettingsFiles[1];
 
 Result<std::string> read_small_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -46,7 +47,7 @@ std::string toml_duration(Duration duration) {
 }  // namespace
 
 Result<fs::path> find_foreign_settings(const fs::path& folder) {
-  for (const std::string_view name : {kTritonFile, kMlserverFile}) {
+  for (const std::string_view name : kForeignSettingsFiles) {
     const fs::path file = folder / name;
     FOLIOT_ASSIGN_OR_RETURN(const bool is_there, leads_to_file(file));
     if (is_there) return file;
@@ -54,7 +55,9 @@ Result<fs::path> find_foreign_settings(const fs::path& folder) {
   return fs::path();
 }
 
-bool is_foreign_settings(std::string_view file_name) { return file_name == kTritonFile || file_name == kMlserverFile; }
+bool is_foreign_settings(std::string_view file_name) {
+  return std::ranges::find(kForeignSettingsFiles, file_name) != kForeignSettingsFiles.end();
+}
 
 Result<ForeignSettings> read_foreign_settings(const fs::path& file, const std::string& folder_name) {
   FOLIOT_ASSIGN_OR_RETURN(const std::string text, read_small_file(file));

@@ -184,6 +184,23 @@ std::vector<ModelFolder> read_models(const fs::path& repository, const ModelConf
   return models;
 }
 
+// Those of another server say where the files of the one model lie.
+bool has_settings(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return false;
+  const Result<fs::path> settings = find_foreign_settings(folder);
+  return settings.ok() && !settings->empty();
+}
+
+ModelFolder whole_folder(const fs::path& repository, const ModelConfig& defaults) {
+  std::error_code error;
+  return {.name = fs::canonical(repository, error).filename().string(),
+          .folder = repository,
+          .model = {},
+          .config = defaults,
+          .status = {}};
+}
+
 // The one model that a repository is. A file may be a link to anywhere: the command line names it.
 ModelFolder read_lone_model(const fs::path& repository, const fs::path& file, ModelConfig defaults) {
   std::error_code error;
@@ -308,7 +325,11 @@ Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, con
                                                  const std::vector<std::string>& patterns, const fs::path& cache) {
   std::vector<ModelFolder> models;
   FOLIOT_ASSIGN_OR_RETURN(const std::optional<fs::path> lone, find_lone_model(repository));
-  if (lone) models.push_back(read_lone_model(repository, *lone, defaults));
+  if (lone && has_settings(repository)) {
+    models = read_models(repository, defaults, whole_folder(repository, defaults));
+  } else if (lone) {
+    models.push_back(read_lone_model(repository, *lone, defaults));
+  }
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<fs::path> entries, list_repository(repository));
   for (const fs::path& entry : entries) {
     for (ModelFolder& model : read_entry(repository, entry, defaults)) models.push_back(std::move(model));

@@ -471,6 +471,30 @@ TEST_F(ModelFolderTest, AFolderWithAModelInItIsAModelThatIsNamedAfterIt) {
   EXPECT_EQ(scan_repository(root_ / "code", ModelConfig()).value()[0].name, "code");
 }
 
+TEST_F(ModelFolderTest, AFolderWithSettingsOfAnotherServerIsTheModelThatTheyDescribe) {
+  file("svm/model-settings.json",
+       R"({"name": "mnist", "implementation": "mlserver_sklearn.SKLearnModel",
+           "parameters": {"uri": "./mnist-svm.joblib", "version": "4"}})");
+  file("svm/settings.json", "{}");
+  file("svm/mnist-svm.joblib");
+  file("svm/model.json");
+  file("dense/config.pbtxt", "name: \"dense\" platform: \"onnxruntime_onnx\" version_policy { all { } }");
+  file("dense/1/model.onnx");
+  file("dense/2/model.onnx");
+  file("wrong/model-settings.json", "no JSON");
+  const auto svm = scan_repository(root_ / "svm", ModelConfig()).value();
+  ASSERT_EQ(svm.size(), 1u);
+  EXPECT_TRUE(svm[0].status.ok()) << svm[0].status.message();
+  EXPECT_EQ(svm[0].name + " " + svm[0].version, "mnist 4");
+  EXPECT_EQ(svm[0].model, root_ / "svm/mnist-svm.joblib");
+  const auto dense = scan_repository(root_ / "dense/", ModelConfig()).value();
+  ASSERT_EQ(dense.size(), 2u);
+  for (const ModelFolder& model : dense) EXPECT_EQ(client_name(model.name), "dense") << model.status.message();
+  const auto wrong = scan_repository(root_ / "wrong", ModelConfig()).value();
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_THAT(wrong[0].status.message(), HasSubstr("this is no JSON"));
+}
+
 TEST_F(ModelFolderTest, AMissingRepositoryIsSaidWithWhatToDo) {
   const auto result = scan_repository(root_ / "absent", ModelConfig());
   EXPECT_EQ(result.status().code(), StatusCode::kNotFound);
