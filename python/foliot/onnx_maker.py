@@ -5,6 +5,7 @@ The environment has what foliot.runtime is given, of the same file. Into the fol
     model.onnx        with the inputs and outputs of the container
     description.json  these, as the container sends them
     model.onnx.answers       rows, and what the container answers of them (src/models/repository/answer_check.h)
+    note.txt          what the container would have printed
 
 Exit code 2 and one line at the end: it cannot be converted. With FOLIOT_ONNX_VERSIONS it prints the versions of all that a
 conversion depends on instead. The process is confined: it reads FOLDER and the libraries of its interpreter, and writes that
@@ -20,9 +21,9 @@ from foliot import loading
 from foliot.description import ModelError
 
 # Changes with every change of what is made.
-MAKER = 4
+MAKER = 5
 PACKAGES = ("numpy", "onnx", "skl2onnx", "onnxmltools", "scikit-learn", "xgboost", "xgboost-cpu", "lightgbm", "catboost", "scipy",
-            "skops", "joblib")
+            "skops", "joblib", "pandas", "PyYAML")
 
 
 def versions():
@@ -41,13 +42,14 @@ def make(folder, name, output):
 
     for package in ("numpy", "onnx", "skl2onnx", "onnxmltools"):  # before the file is read, which may take long
         common.require(package, "compiling it")
-    from foliot.adapters import converted_model
+    from foliot.adapters import converted_model, mlflow_model
 
     model = loading.load_file(folder, name)
     made = converted_model.convert(model)
     (output / "description.json").write_bytes(model.description.to_json())
     (output / "model.onnx.answers").write_bytes(made.answers)
     (output / "model.onnx").write_bytes(made.graph)
+    (output / "note.txt").write_text(mlflow_model.note_of_requirements() if name == mlflow_model.FILE else "", encoding="utf-8")
 
 
 def main(arguments):

@@ -14,6 +14,7 @@ class Model:
     predict: Callable
     called: str = "predict"  # in errors
     source: object = None  # what an adapter has read of a file
+    method: str = "predict"  # of it, whose answer the first output is
 
 
 # Of this process, in the order of their registration; a process serves one model.py.

@@ -64,11 +64,11 @@ def numbers():
     return Names.datatype or ("FP64" if Names.is_file else "FP32")
 
 
-def register(predict, inputs, batch_size_max, needed_by, *, columns=(), examples=None, source=None):
+def register(predict, inputs, batch_size_max, needed_by, *, columns=(), examples=None, source=None, method="predict"):
     """Registers `predict`, with the outputs that it has on an example. Raises ModelError.
 
     columns: the names of the numbers of the only input. examples: {input: elements of a row}, of zeros where there is none.
-    source: what was read of the file.
+    source: what was read of the file. method: the one of it whose answer is the first output.
     """
     from foliot import layout
 
@@ -86,7 +86,7 @@ def register(predict, inputs, batch_size_max, needed_by, *, columns=(), examples
                          f"inputs right? They are {inputs}") from error
     outputs = {name: (datatype_of(value, name, needed_by), list(value.shape[1:])) for name, value in found.items()}
     description = dataclasses.replace(description, inputs=tensors, outputs=make_tensors("outputs", outputs))
-    registration.registered.append(registration.Model(description, predict, source=source))
+    registration.registered.append(registration.Model(description, predict, source=source, method=method))
 
 
 def fractions(values):

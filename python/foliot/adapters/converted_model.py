@@ -10,12 +10,14 @@ stay containers; and one whose rows are answered otherwise does, too, whatever t
 import copy
 import dataclasses
 import itertools
+import json
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from foliot.adapters import converted_rows, estimator_columns
+from foliot.adapters.converted_inputs import Inputs
 from foliot.description import DATATYPES, STRINGS, ModelError
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
@@ -44,36 +46,41 @@ class Converted:
 
 def convert(model):
     """Of a registration.Model. Raises ModelError, which says why it stays a container."""
-    inputs, outputs = model.description.inputs, model.description.outputs
-    if len(inputs) != 1 or inputs[0].datatype not in ("FP32", "FP64") or len(inputs[0].shape) != 1 or inputs[0].bounded:
-        raise ModelError("its input is no row of numbers")
-    texts = [output.name for output in outputs if output.datatype == STRINGS]
-    if texts:
-        raise ModelError(f"its output '{texts[0]}' is text")
-    library = type(model.source).__module__.partition(".")[0]
+    if model.source is None:
+        raise ModelError("it is code, not the model of a library that is converted")
+    library = library_of(model.source)
     if library not in READERS:
         raise ModelError(f"models of {library} are not converted")
-    graph = Graph(inputs[0])
+    inputs = Inputs(model.description.inputs, [str(name) for name in getattr(model.source, "feature_names_in_", ())])
+    texts = [output.name for output in model.description.outputs if output.datatype == STRINGS]
+    if texts:
+        raise ModelError(f"its output '{texts[0]}' is text")
+    graph = Graph(inputs)
     try:
         tensors = READERS[library](graph, model)
-        proto = graph.finish(outputs, tensors)
+        proto = graph.finish(model.description.outputs, tensors, model.method)
     except ModelError:
         raise
     except Exception as error:  # of converters, which have no class for what they lack
         raise ModelError(f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}") from error
-    return Converted(proto.SerializeToString(), converted_rows.answers_of(model, graph.splits()))
+    return Converted(proto.SerializeToString(), converted_rows.answers_of(model, inputs, graph.splits()))
+
+
+def library_of(part):
+    return type(part).__module__.partition(".")[0]
 
 
 class Graph:
-    """A graph over rows "x" [N, features], as float64."""
+    """A graph over `rows` [N, features], which are the inputs as float64."""
 
-    def __init__(self, tensor):
-        self.features = tensor.shape[0]
-        self._input = tensor
+    def __init__(self, inputs):
+        self.inputs = inputs
+        self.features = inputs.features
         self._nodes, self._constants = [], []
         self._names = itertools.count()
         self._refused = []  # tensors [N] of whether a row is refused
-        self.rows = self.add("Cast", tensor.name, to=TensorProto.DOUBLE)
+        wide = [self.add("Cast", inputs.tensors[column].name, to=TensorProto.DOUBLE) for column in inputs.columns]
+        self.rows = wide[0] if len(wide) == 1 else self.add("Concat", *wide, axis=1)
 
     def add(self, kind, *inputs, **attributes):
         """The name of the node's output."""
@@ -119,7 +126,7 @@ class Graph:
 
     def splits(self):
         """(feature, threshold) of all trees that compare the rows themselves."""
-        own, found = {self._input.name}, set()
+        own, found = {self.rows}, set()
         for node in self._nodes:
             if node.op_type in ("Cast", "Identity", "Where") and own & set(node.input):
                 own.add(node.output[0])
@@ -144,22 +151,25 @@ class Graph:
     def column(self, value, index):
         return self.add("Gather", value, self.constant(index), axis=1)
 
-    def finish(self, outputs, tensors):
-        """The model with these outputs, each of what `tensors` has under its name: [N], or [N, ...]."""
+    def finish(self, outputs, tensors, method):
+        """The model with these outputs, each of what `tensors` has under its name, or for the first that of `method`: [N], or
+        [N, ...]."""
         made = []
         for position, output in enumerate(outputs):
-            if output.name not in tensors:
-                raise ModelError(f"its output '{output.name}' is not converted")
+            name = method if position == 0 and output.name not in tensors else output.name
+            if name not in tensors:
+                raise ModelError(f"its output '{output.name}', which is {name}, is not converted")
             kind = onnx_type(output.datatype)
-            value = self.add("Cast", tensors[output.name], to=kind)
+            value = self.add("Cast", tensors[name], to=kind)
             shape = [-1, *output.shape] if output.shape else [-1]
             value = self.add("Reshape", value, self.constant(np.array(shape, np.int64)))
             if position == 0 and self._refused:
                 value = self._guarded(value, output)
             self._nodes.append(helper.make_node("Identity", [value], [output.name], "output_" + output.name))
             made.append(helper.make_tensor_value_info(output.name, kind, ["N", *output.shape]))
-        tensor = helper.make_tensor_value_info(self._input.name, onnx_type(self._input.datatype), ["N", self.features])
-        graph = helper.make_graph(self._nodes, "converted", [tensor], made, self._constants)
+        taken = [helper.make_tensor_value_info(tensor.name, onnx_type(tensor.datatype), ["N", *tensor.shape])
+                 for tensor in self.inputs.tensors]
+        graph = helper.make_graph(self._nodes, "converted", taken, made, self._constants)
         proto = helper.make_model(graph, opset_imports=[helper.make_opsetid(*each) for each in OPSETS.items()],
                                   ir_version=IR_VERSION)
         onnx.checker.check_model(proto)
@@ -209,13 +219,13 @@ def estimator(graph, model):
     base = np.array([[known[0] if known else 0.0 for known in converted_rows.known_values(whole, graph.features)]])
     if not hasattr(last, "predict"):
         (value,) = graph.include(to_onnx(whole, np.float64), graph.rows)
-        guard(graph, graph.rows, np.float64, whole.transform, base)
-        return {"output-0": value, "transform": value}
+        guard_rows(graph, np.float64, model, base)
+        return {"transform": value}
     value, width = graph.rows, graph.features
     if first is not None:
         (value,) = graph.include(to_onnx(first, np.float64), graph.rows)
         width = last.n_features_in_
-        guard(graph, graph.rows, np.float64, lambda row: model.predict({model.description.inputs[0].name: row}), base)
+        guard_rows(graph, np.float64, model, base)
         if any(getattr(each, "handle_unknown", "") == "error" for each in parts_of(first)):
             graph.refuse(graph.is_nan(value))
     kind = type(last).__name__
@@ -232,10 +242,10 @@ def estimator(graph, model):
             complete_trees(node, last)
     made = votes(graph, proto, last, value) if kind in VOTERS else graph.include(proto, value)
     if classes is None:
-        return {"output-0": made[0], "predict": made[0]}
+        return {"predict": made[0]}
     # The converter gives positions, as the container answers classes that have names.
     label = made[0] if classes.dtype.kind in "OUS" else graph.add("Gather", graph.constant(classes), made[0])
-    return {"output-0": label, "predict": label, **({"predict_proba": made[1]} if hasattr(last, "predict_proba") else {})}
+    return {"predict": label, **({"predict_proba": made[1]} if hasattr(last, "predict_proba") else {})}
 
 
 def check_kinds(part):
@@ -346,14 +356,23 @@ def plain_columns(part):
     return part
 
 
-def guard(graph, value, dtype, run, base):
-    """Refuses the rows of `value` that `run` refuses: those with NaN, or infinite ones. `base`: a row that it takes."""
-    width = base.shape[1]
+def guard_rows(graph, dtype, model, base=None):
+    """Refuses the rows, as `dtype`, that the container refuses."""
+    inputs = graph.inputs
+    base = inputs.fitted(np.zeros((1, graph.features)) if base is None else base)
+    value = graph.rows if dtype == np.float64 else graph.add("Cast", graph.rows, to=onnx_type("FP32"))
+    guard(graph, value, dtype, lambda row: model.predict(inputs.batch(row)), base, inputs.with_fractions())
+
+
+def guard(graph, value, dtype, run, base, columns=None):
+    """Refuses the rows of `value` that `run` refuses: those with NaN, or infinite ones, in `columns` (None: in all). `base`: a
+    row that it takes."""
+    columns = list(range(base.shape[1])) if columns is None else columns
+    # Some steps look at some columns only: of those the check of the answers decides.
+    tried = columns if len(columns) <= 64 else columns[::len(columns) // 64]
 
     def refuses(number):
-        # Some steps look at some columns only: of those the check of the answers decides.
-        columns = range(width) if width <= 64 else range(0, width, width // 64)
-        return all(fails(run, one_at(base, column, number)) for column in columns)
+        return bool(tried) and all(fails(run, one_at(base, column, number)) for column in tried)
 
     if refuses(np.nan):
         graph.refuse(graph.is_nan(value))
@@ -423,63 +442,82 @@ def votes(graph, proto, last, value):
 
 def xgboost(graph, model):
     import xgboost as library
+
+    booster = model.source if isinstance(model.source, library.Booster) else model.source.get_booster()
+    guard_rows(graph, np.float32, model)
+    scores, objective = xgboost_scores(graph, booster, graph.add("Cast", graph.rows, to=TensorProto.FLOAT))
+    if model.source is booster:  # whose container answers with scores, or as XGBClassifier
+        is_classifier = len(model.description.outputs) > 1 or not model.description.outputs[0].datatype.startswith("FP")
+    else:
+        is_classifier = hasattr(model.source, "predict_proba")
+    if not is_classifier or not objective.startswith(("binary:", "multi:")) or objective == "multi:softmax":
+        return {"predict": scores}
+    if objective == "multi:softprob":
+        return {"predict": graph.add("ArgMax", scores, axis=1, keepdims=0), "predict_proba": scores}
+    return pair_of(graph, graph.add("Greater", scores, graph.constant(np.float32(0.5))), scores)
+
+
+def pair_of(graph, label, score):
+    """Of two classes, of which `score` [N] is what the second has."""
+    other = graph.add("Sub", graph.constant(np.float32(1)), score)
+    axis = graph.constant([1])
+    both = graph.add("Concat", graph.add("Unsqueeze", other, axis), graph.add("Unsqueeze", score, axis), axis=1)
+    return {"predict": label, "predict_proba": both}
+
+
+def xgboost_scores(graph, booster, value):
+    """(what the booster answers of rows in float32, its objective)"""
+    import xgboost as library
     from onnxmltools.convert import convert_xgboost
     from onnxmltools.convert.common.data_types import FloatTensorType
 
-    booster = model.source
     objective = objective_of(booster)
     is_classifier = objective.startswith(("binary:", "multi:"))
     wrapped = (library.XGBClassifier if is_classifier else library.XGBRegressor)()
     wrapped.load_model(bytearray(booster.save_raw("ubj")))
     wrapped.get_booster().feature_names = None  # which it would take for numbers of columns
-    value = graph.add("Cast", graph.rows, to=TensorProto.FLOAT)
-    guard(graph, value, np.float32, booster.inplace_predict, np.zeros((1, graph.features)))
-    made = graph.include(convert_xgboost(wrapped, initial_types=[("rows", FloatTensorType([None, graph.features]))],
+    made = graph.include(convert_xgboost(wrapped, initial_types=[("rows", FloatTensorType([None, booster.num_features()]))],
                                          target_opset=15), value)
     if objective == "multi:softmax":
-        scores = graph.add("Cast", made[0], to=TensorProto.FLOAT)
-    elif objective.startswith("binary:"):
-        scores = graph.column(made[1], 1)
-    else:
-        scores = made[-1]
-    names = [output.name for output in model.description.outputs]
-    main = names[0]
-    if "predict_proba" not in names and model.description.outputs[0].datatype.startswith("FP"):
-        return {main: scores}
-    if objective == "multi:softmax":
-        return {main: scores}
-    if objective == "multi:softprob":
-        return {main: graph.add("ArgMax", scores, axis=1, keepdims=0), "predict_proba": scores}
-    holds = graph.add("Greater", scores, graph.constant(np.float32(0.5)))
-    other = graph.add("Sub", graph.constant(np.float32(1)), scores)
-    axis = graph.constant([1])
-    both = graph.add("Concat", graph.add("Unsqueeze", other, axis), graph.add("Unsqueeze", scores, axis), axis=1)
-    return {main: holds, "predict_proba": both}
+        return graph.add("Cast", made[0], to=TensorProto.FLOAT), objective
+    return graph.column(made[1], 1) if objective.startswith("binary:") else made[-1], objective
 
 
 def objective_of(booster):
-    import json
-
     return json.loads(booster.save_config())["learner"]["objective"]["name"]
 
 
 def lightgbm(graph, model):
-    from onnxmltools.convert import convert_lightgbm
-    from onnxmltools.convert.common.data_types import FloatTensorType
+    import lightgbm as library
 
-    booster = model.source
-    # The library leaves out what is no more than 1e-35 as float32, and NaN is none of that.
-    tiny = graph.add("LessOrEqual", graph.add("Abs", graph.rows), graph.constant(np.float64(np.float32(1e-35))))
-    rows = graph.add("Where", tiny, graph.constant(np.float64(0)), graph.rows)
-    guard(graph, graph.rows, np.float64, booster.predict, np.zeros((1, graph.features)))
-    made = graph.include(convert_lightgbm(booster, initial_types=[("rows", FloatTensorType([None, graph.features]))],
-                                          zipmap=False, target_opset=15), rows)
-    for node in graph.trees():
-        widen(node, booster)
+    booster = model.source if isinstance(model.source, library.Booster) else model.source.booster_
+    guard_rows(graph, np.float64, model)
+    made = lightgbm_scores(graph, booster, graph.rows)
+    if model.source is not booster and hasattr(model.source, "classes_"):
+        if len(made) != 2:
+            raise ModelError("its objective has no probabilities")
+        position = graph.add("ArgMax", made[1], axis=1, keepdims=0)
+        return {"predict": graph.add("Gather", graph.constant(np.asarray(model.source.classes_)), position), "predict_proba": made[1]}
     scores = made[-1]
     if model.description.outputs[0].shape in ((), (1,)) and len(made) == 2:
         scores = graph.column(scores, 1)
-    return {model.description.outputs[0].name: scores}
+    return {"predict": scores}
+
+
+def lightgbm_scores(graph, booster, value):
+    """What the converter's model has for outputs: the scores of values, or labels and probabilities of classes."""
+    from onnxmltools.convert import convert_lightgbm
+    from onnxmltools.convert.common.data_types import FloatTensorType
+
+    # The library leaves out what is no more than 1e-35 as float32, and NaN is none of that.
+    tiny = graph.add("LessOrEqual", graph.add("Abs", value), graph.constant(np.float64(np.float32(1e-35))))
+    rows = graph.add("Where", tiny, graph.constant(np.float64(0)), value)
+    before = len(graph.trees())
+    made = graph.include(convert_lightgbm(booster, initial_types=[("rows", FloatTensorType([None, booster.num_feature()]))],
+                                          zipmap=False, target_opset=15), rows)
+    for node in graph.trees()[before:]:
+        widen(node, booster)
+    return made
 
 
 def widen(node, booster):

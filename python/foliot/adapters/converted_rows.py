@@ -13,19 +13,21 @@ SPLITS_MAX, SPECIAL_COLUMNS_MAX = 128, 16
 SPECIAL = (np.nan, np.inf, -np.inf, 1e39, -1e39, 1e300, np.finfo(np.float32).max, -0.0)
 
 
-def answers_of(model, splits):
-    """The content of model.onnx.answers. `splits`: (feature, threshold) of trees. Raises ModelError."""
-    (tensor,), outputs = model.description.inputs, model.description.outputs
-    rows = rows_for(tensor, model.source, splits)
+def answers_of(model, inputs, splits):
+    """The content of model.onnx.answers. `inputs`: Inputs. `splits`: (feature, threshold) of trees. Raises ModelError."""
+    outputs = model.description.outputs
+    rows = inputs.fitted(rows_for(inputs.features, model.source, splits))
+    batch = inputs.batch(rows)
     fails = np.zeros(len(rows), np.uint8)
     found = {output.name: np.zeros((len(rows), *output.shape), DATATYPES[output.datatype]) for output in outputs}
 
     def answer(begin, end):
-        part = rows[begin:end]
-        part.flags.writeable = False
+        part = {name: values[begin:end] for name, values in batch.items()}
+        for values in part.values():
+            values.flags.writeable = False
         try:
             with np.errstate(all="ignore"):
-                answers = model.predict({tensor.name: part})
+                answers = model.predict(part)
                 for name, stored in found.items():
                     np.copyto(stored[begin:end], answers[name], "same_kind")
         except Exception:  # noqa: BLE001: of the library, for rows that it refuses
@@ -40,13 +42,12 @@ def answers_of(model, splits):
         answer(begin, min(begin + 256, len(rows)))
     if fails.mean() > 0.9:
         raise ModelError(f"it fails on {int(fails.sum())} of {len(rows)} rows that were tried, which are too many to compare")
-    parts = [fails, rows, *found.values()]
+    parts = [fails, *(batch[tensor.name] for tensor in inputs.tensors), *found.values()]
     return struct.pack("<I", len(rows)) + b"".join(part.tobytes() for part in parts)
 
 
-def rows_for(tensor, source, splits):
+def rows_for(features, source, splits):
     random = np.random.default_rng(SEED)
-    features = tensor.shape[0]
     known = known_values(source, features)
     encoded = {feature: list(values) for feature, values in encoded_values(source, features).items()}
     for feature, threshold in splits:
@@ -68,8 +69,7 @@ def rows_for(tensor, source, splits):
              special(ordinary, random.permutation(features)[:SPECIAL_COLUMNS_MAX], known)]
     for rows in parts[:-1]:
         at_categories(random, rows, encoded)
-    with np.errstate(over="ignore"):
-        return np.concatenate(parts).astype(DATATYPES[tensor.datatype])
+    return np.concatenate(parts)
 
 
 def at_categories(random, rows, encoded):

@@ -4,6 +4,7 @@ The library itself reads the file, so MLflow need not be installed but for model
 answer is what MLflow's `predict` returns.
 """
 
+import dataclasses
 import importlib.metadata
 import json
 import pathlib
@@ -22,15 +23,24 @@ WHAT = "MLmodel"
 OUTPUT = "output-1"
 BYTES_MAX = 1 << 20
 REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*(?:==\s*([^\s;,]+))?")
-READERS = {}  # by flavour, filled below: each makes what answers a table or array; None: it has registered the model
+READERS = {}  # by flavour, filled below: each returns a Reading; None: it has registered the model
+
+
+@dataclasses.dataclass
+class Reading:
+    """What a flavour's reader has made of the folder."""
+
+    run: object  # answers a table or array
+    source: object = None  # the library's model, whose `method` it runs
+    method: str = "predict"
 
 
 def register():
     """Registers the model of the working directory. Raises ModelError."""
     content = read()
-    differing = differing_packages(pathlib.Path("requirements.txt"))
-    if differing:
-        print(f"requirements.txt: {differing}", file=sys.stderr)
+    note, differing = note_of_requirements(), differing_packages()
+    if note:
+        print(note, file=sys.stderr)
     try:
         register_flavour(content)
     except Exception as error:
@@ -59,8 +69,15 @@ def read():
     return content
 
 
-def differing_packages(requirements):
+def note_of_requirements():
+    """What is printed of differing_packages(); empty: nothing."""
+    differing = differing_packages()
+    return f"requirements.txt: {differing}" if differing else ""
+
+
+def differing_packages():
     """What requirements.txt asks for and this interpreter has not: "a==1 is missing, b==2 is 3 here"; empty: nothing."""
+    requirements = pathlib.Path("requirements.txt")
     if not requirements.is_file():
         return ""
     found = []
@@ -88,24 +105,24 @@ def register_flavour(content):
     known = [name for name in READERS if name in flavours]
     if known:
         flavour = known[0]
-        run = READERS[flavour](flavours[flavour] or {}, method)
+        reading = READERS[flavour](flavours[flavour] or {}, method)
     elif "loader_module" in function:
-        flavour, run = "python_function", python_function()
+        flavour, reading = "python_function", python_function()
     else:
         raise ModelError(f"{FILE} has the flavours {', '.join(flavours)}: served are {', '.join(READERS)} and python_function; "
                          "write a model.py that loads the model's own file")
-    if run is None:
+    if reading is None:
         return
-    inputs, table = mlflow_signature.inputs_of(content, features_of(run), common.Names.input)
+    inputs, table = mlflow_signature.inputs_of(content, features_of(reading.source), common.Names.input)
 
     def predict(batch):
         made = table(batch)
         if known and isinstance(made, dict) and len(made) == 1:  # a library takes the array that has a name
             (made,) = made.values()
-        return outputs_of(run(made))
+        return outputs_of(reading.run(made))
 
     common.register(predict, inputs, None, f"the flavour {flavour} of {FILE}",
-                    examples=examples_of(inputs, getattr(run, "__self__", None)))
+                    examples=examples_of(inputs, reading.source), source=reading.source, method=reading.method)
 
 
 def examples_of(inputs, model):
@@ -126,8 +143,12 @@ def examples_of(inputs, model):
     return found
 
 
-def features_of(run):
-    return getattr(getattr(run, "__self__", None), "n_features_in_", None)
+def features_of(model):
+    for name in "n_features_in_", "num_features", "num_feature":
+        found = getattr(model, name, None)
+        if found is not None:
+            return found() if callable(found) else found
+    return None
 
 
 def outputs_of(result):
@@ -166,7 +187,7 @@ def sklearn(options, method):
 def method_of(model, method, path):
     if not hasattr(model, method):
         raise ModelError(f"{FILE}: predict_fn is {method!r}, and '{path}' has a {type(model).__name__}, which has none")
-    return getattr(model, method)
+    return Reading(getattr(model, method), model, method)
 
 
 def xgboost(options, method):
@@ -180,7 +201,8 @@ def xgboost(options, method):
     booster = library.Booster({"nthread": 1})
     booster.load_model(path)
     booster.set_param({"nthread": 1})
-    return lambda table: booster.predict(library.DMatrix(table, nthread=1))
+    booster.set_attr(best_iteration=None)  # all its trees answer, as with MLflow
+    return Reading(lambda table: booster.predict(library.DMatrix(table, nthread=1)), booster)
 
 
 def lightgbm(options, method):
@@ -191,7 +213,7 @@ def lightgbm(options, method):
     if not is_text:
         return method_of(scikit_learn.on_one_thread(scikit_learn.read(path, ())), method, path)
     booster = library.Booster(model_file=path)
-    return lambda table: booster.predict(table, num_threads=1)
+    return Reading(lambda table: booster.predict(table, num_threads=1), booster)
 
 
 def catboost(options, method):
@@ -202,8 +224,8 @@ def catboost(options, method):
         raise ModelError(f"{FILE}: model_type is {kind!r}: it must be one of CatBoost's models")
     model = getattr(library, kind)()
     model.load_model(path, format=options.get("save_format", "cbm"))
-    run = method_of(model, method, path)
-    return lambda table: one_column(run(table, thread_count=1))
+    run = method_of(model, method, path).run
+    return Reading(lambda table: one_column(run(table, thread_count=1)), model, method)
 
 
 def one_column(result):
@@ -221,7 +243,7 @@ def python_function():
     if not common.trusts_pickle():
         raise common.refuse_pickle(FILE, "names a Python function, which MLflow keeps as a pickle",
                                    "move its code to a model.py")
-    return mlflow.pyfunc.load_model(".").predict
+    return Reading(mlflow.pyfunc.load_model(".").predict)
 
 
 READERS.update(sklearn=sklearn, xgboost=xgboost, lightgbm=lightgbm, catboost=catboost, onnx=onnx)

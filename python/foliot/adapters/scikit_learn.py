@@ -53,7 +53,7 @@ def sklearn(path, *, method="", inputs=None, batch_size_max=None, trusted=(), on
                 for name, value in found.items()}
 
     common.register(predict, table.inputs, batch_size_max, WHAT, columns=table.columns, examples=table.examples,
-                    source=estimator)
+                    source=estimator, method=method)
 
 
 def methods_of(estimator, methods):

@@ -267,8 +267,9 @@ bool ModelFolder::is_container() const { return is_code_file(model); }
 
 bool ModelFolder::is_convertible() const {
   constexpr uint64_t kBytesMax = uint64_t{64} << 20;
-  if (!is_container() || model.filename() == kCodeFile || model.filename() == kMlflowFile) return false;
+  if (!is_container() || model.filename() == kCodeFile) return false;
   if (config.container && (!config.container->compile || !config.container->gpus.empty())) return false;
+  if (model.filename() == kMlflowFile) return model_files_bytes(*this) <= kBytesMax;
   std::error_code error;
   const uint64_t bytes = fs::file_size(model, error);
   return !error && bytes <= kBytesMax;

@@ -43,7 +43,7 @@ struct ModelFolder {
 
   // It is code that runs in processes of its own, not a graph that is compiled.
   bool is_container() const;
-  // Such code is only the file of a framework, of a size that conversion takes, and may be compiled
+  // Such code is only the file of a framework, or MLflow's folder, of a size that conversion takes, and may be compiled
   // (node/repository/converted_models.h).
   bool is_convertible() const;
   // It is one of the versions of a model, of which there may be several.

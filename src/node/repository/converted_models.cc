@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kGraph = "model.onnx";
 constexpr std::string_view kAnswers = "model.onnx.answers";
 constexpr std::string_view kDescription = "description.json";
+constexpr std::string_view kNote = "note.txt";
 constexpr std::string_view kReason = "reason.txt";
 constexpr std::string_view kCannot = "exit code 2";
 constexpr size_t kTextBytesMax = size_t{64} << 10;
@@ -124,7 +125,10 @@ Result<ConvertedModels::Converted> open(const fs::path& place) {
   const std::string reason = read_text(place / kReason);
   if (!reason.empty()) return Status::unimplemented(reason);
   FOLIOT_ASSIGN_OR_RETURN(ContainerDescription description, parse_description(read_text(place / kDescription)));
-  return ConvertedModels::Converted{place / kGraph, std::move(description.inputs), std::move(description.outputs)};
+  return ConvertedModels::Converted{.model = place / kGraph,
+                                    .inputs = std::move(description.inputs),
+                                    .outputs = std::move(description.outputs),
+                                    .note = escaped(read_text(place / kNote))};
 }
 
 std::string describe(const TensorSpec& tensor) {
@@ -166,7 +170,7 @@ Result<std::string> ConvertedModels::versions_of(const ContainerOptions& options
 }
 
 Status ConvertedModels::make(ContainerOptions options, const fs::path& place, const std::function<bool()>& cancelled) {
-  constexpr std::string_view kMade[] = {kGraph, kAnswers, kDescription};
+  constexpr std::string_view kMade[] = {kGraph, kAnswers, kDescription, kNote};
   constexpr std::string_view kRefused[] = {kReason};
   FOLIOT_ASSIGN_OR_RETURN(const TemporaryFolder temporary, TemporaryFolder::make());
   const std::string output = "FOLIOT_ONNX_OUTPUT=" + temporary.path().string();

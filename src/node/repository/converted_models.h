@@ -34,6 +34,7 @@ class ConvertedModels {
     // The container's; the graph must have the same.
     std::vector<TensorSpec> inputs;
     std::vector<TensorSpec> outputs;
+    std::string note{};  // what the container would have printed; empty: nothing
   };
   // Errors, which say why the model stays a container: kUnimplemented if it cannot be converted; kResourceExhausted if
   // that took too long; kUnavailable if cancelled; kInternal. REQUIRES: model.is_convertible().

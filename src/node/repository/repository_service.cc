@@ -440,6 +440,7 @@ Status RepositoryService::load_converted(const ModelFolder& folder, const Compil
     const MutexLock hosting(hosting_);
     FOLIOT_RETURN_IF_ERROR(models->add(folder, package, converted.inputs.front().labels));
   }
+  if (!converted.note.empty()) options_.on_note(fmt::format("model '{}': {}", folder.name, converted.note));
   for (const std::string& note : notes_of_foreign_settings(folder)) {
     options_.on_note(fmt::format("model '{}': {}", folder.name, note));
   }
