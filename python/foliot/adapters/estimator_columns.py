@@ -8,6 +8,7 @@ VECTORIZERS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
 # Each column of their output is made of the one at its place.
 KEEP_COLUMNS = ("SimpleImputer", "KNNImputer", "IterativeImputer", "StandardScaler", "MinMaxScaler", "RobustScaler",
                 "MaxAbsScaler")
+SHOWN, VALUE_SHOWN = 6, 40  # of categories, and of the characters of each, in errors
 WRAPPED = ("best_estimator_", "regressor_", "estimator_", "estimator")
 
 
@@ -17,6 +18,7 @@ class Column:
     is_text: bool = False
     example: object = None  # None: not known
     is_list: bool = False  # the whole table is this one column, passed as a list of texts
+    known: list | None = None  # the only values that its encoder takes
 
 
 def columns_of(estimator):
@@ -103,6 +105,8 @@ def visit(estimator, columns, names):
     elif kind in CATEGORIES:
         for column, categories in zip(columns, estimator.categories_):
             note(column, categories)
+            if getattr(estimator, "handle_unknown", "") == "error":
+                column.known = list(categories)
     elif kind == "SimpleImputer":
         for column, value in zip(columns, estimator.statistics_):
             note(column, [value])
@@ -120,6 +124,29 @@ def note(column, values):
     column.is_text = column.is_text or isinstance(known[0], str)
     if column.example is None:
         column.example = str(known[0]) if column.is_text else float(known[0])
+
+
+def with_unknown(error, columns):
+    """The exception of a row, behind which stand the values that an encoder does not know, with their columns. `columns`: {what it
+    is called: (its Column, its values)}."""
+    found = []
+    for name, (column, values) in columns.items():
+        known = None if column.known is None else [plain(each) for each in column.known]
+        unknown = [] if known is None else [each for each in map(plain, values) if each == each and each not in known]  # noqa: PLR0124
+        if unknown:
+            shown = ", ".join(shortened(each) for each in known[:SHOWN])
+            found.append(f"{name} has {shortened(unknown[0])}, which is none of {shown}{', ...' if len(known) > SHOWN else ''}")
+    return ValueError(f"{error}; {'; '.join(found)}") if found else error
+
+
+def plain(value):
+    value = value.decode(errors="replace") if isinstance(value, bytes) else value
+    return value.item() if hasattr(value, "item") else value
+
+
+def shortened(value):
+    text = repr(value)
+    return text if len(text) <= VALUE_SHOWN else text[:VALUE_SHOWN] + "..."
 
 
 def positions(chosen, names, count):

@@ -114,12 +114,17 @@ def register_flavour(content):
     if reading is None:
         return
     inputs, table = mlflow_signature.inputs_of(content, features_of(reading.source), common.Names.input)
+    columns = (estimator_columns.columns_of(reading.source) or []) if hasattr(reading.source, "get_params") else []
 
     def predict(batch):
         made = table(batch)
         if known and isinstance(made, dict) and len(made) == 1:  # a library takes the array that has a name
             (made,) = made.values()
-        return outputs_of(reading.run(made))
+        try:
+            return outputs_of(reading.run(made))
+        except Exception as error:
+            raise estimator_columns.with_unknown(error, {
+                f"input '{column.name}'": (column, batch[column.name][:, 0]) for column in columns if column.name in batch}) from error
 
     common.register(predict, inputs, None, f"the flavour {flavour} of {FILE}",
                     examples=examples_of(inputs, reading.source), source=reading.source, method=reading.method)

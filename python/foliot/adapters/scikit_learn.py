@@ -48,7 +48,11 @@ def sklearn(path, *, method="", inputs=None, batch_size_max=None, trusted=(), on
     table, numbers = table_of(estimator, inputs), numbers_of(estimator)
 
     def predict(batch):
-        found = {name: numbers(result) for name, result in run(table.of(batch)).items()}
+        try:
+            results = run(table.of(batch))
+        except Exception as error:
+            raise estimator_columns.with_unknown(error, table.named(batch)) from error
+        found = {name: numbers(result) for name, result in results.items()}
         return {common.Names.output if name == method and not common.Names.as_mlserver else name: value
                 for name, value in found.items()}
 
@@ -87,6 +91,7 @@ class Table:
     of: object
     columns: tuple = ()
     examples: dict = dataclasses.field(default_factory=dict)
+    named: object = lambda batch: {}  # {what a column is called: (its Column, its values)}, for errors
 
 
 def table_of(estimator, declared):
@@ -114,7 +119,9 @@ def table_of(estimator, declared):
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     by_name = names and estimator_columns.chooses_by_name(estimator)
     table = (lambda batch: mlflow_signature.table_of(dict(zip(names, batch[name].T)))) if by_name else lambda batch: batch[name]
-    return Table(inputs, table, names, {name: example} if any(example) else {})
+    called = [f"column '{column.name}'" if column.name else f"column {i}" for i, column in enumerate(found)]
+    return Table(inputs, table, names, {name: example} if any(example) else {},
+                 lambda batch: {title: (column, values) for title, column, values in zip(called, found, batch[name].T)})
 
 
 def table_of_columns(found, declared):
@@ -134,7 +141,8 @@ def table_of_columns(found, declared):
         return mlflow_signature.table_of({title: mlflow_signature.column_of(batch[name], kinds[name])
                                           for title, name in zip(own, names)})
 
-    return Table({name: inputs[name] for name in declared or names}, table, examples=examples)
+    return Table({name: inputs[name] for name in declared or names}, table, examples=examples,
+                 named=lambda batch: {f"input '{name}'": (column, batch[name][:, 0]) for name, column in zip(names, found)})
 
 
 def read(path, trusted):
