@@ -7,6 +7,7 @@ import sys
 import urllib.error
 import urllib.request
 
+import catboost
 import cloudpickle
 import grpc
 import joblib
@@ -35,8 +36,10 @@ TOWNS = ["Bern", "Thun", "Genève"]
 ROWS_MAX = 6
 TOLERANCE = 1e-5
 PIP = {"pip_requirements": ["scikit-learn"]}  # to find them out takes a process and a minute
-SKLEARN, XGBOOST, LIGHTGBM, MLFLOW = ("mlserver_sklearn.SKLearnModel", "mlserver_xgboost.XGBoostModel",
-                                      "mlserver_lightgbm.LightGBMModel", "mlserver_mlflow.MLflowRuntime")
+SKLEARN, XGBOOST, LIGHTGBM, CATBOOST, MLFLOW = (
+    "mlserver_sklearn.SKLearnModel", "mlserver_xgboost.XGBoostModel", "mlserver_lightgbm.LightGBMModel",
+    "mlserver_catboost.CatboostModel", "mlserver_mlflow.MLflowRuntime")
+STAYS = "runs in a container and is not compiled"
 
 
 class Typed(mlflow.pyfunc.PythonModel):
@@ -101,6 +104,9 @@ def write_folders(root, random):
     for name, target in ("lgb2", classes), ("lgb3", three):
         lightgbm.LGBMClassifier(n_estimators=8, verbose=-1).fit(rows, target).booster_.save_model(
             str(folder(name, LIGHTGBM, "numbers", "model.bst")))
+    for name, target in ("cat2", classes), ("cat3", three), ("cat-names", words):
+        catboost.CatBoostClassifier(iterations=8, verbose=0, allow_writing_files=False).fit(rows, target).save_model(
+            str(folder(name, CATBOOST, "numbers", "model.cbm")))
     infer = mlflow.models.infer_signature
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the servers do not have this module
     mlflow.sklearn.save_model(LogisticRegression().fit(table, words), mlflow_folder("flow-columns", "columns"),
@@ -205,7 +211,10 @@ def compare(root, seed, requests, only=""):
         try:
             wait_until_ready(theirs.port, list(kinds), theirs.process)
             wait_until_ready(ours.http_port, list(kinds))
-            return ask_all(kinds, theirs, ours, random, requests)
+            failures = ask_all(kinds, theirs, ours, random, requests)
+            compiled = [name for name in kinds if f"model '{name}' {STAYS}" not in ours.output()]
+            print(f"compiled: {', '.join(compiled) or 'none'}", flush=True)
+            return failures
         finally:
             theirs.stop()
 

@@ -11,6 +11,8 @@ import copy
 import dataclasses
 import itertools
 import json
+import pathlib
+import tempfile
 
 import numpy as np
 import onnx
@@ -546,4 +548,104 @@ def widen(node, booster):
     with_thresholds(node, thresholds)
 
 
-READERS = {"sklearn": estimator, "xgboost": xgboost, "lightgbm": lightgbm}
+def catboost(graph, model):
+    """Of the library's own description of its trees: its ONNX exporter drops the sides of missing values."""
+    source = model.source
+    content = described(source)
+    if any(content["features_info"].get(kind) for kind in ("categorical_features", "text_features", "embedding_features")):
+        raise ModelError("its trees split by categories, texts or embeddings")
+    guard_rows(graph, np.float32, model)
+    trees = CatboostTrees(content["features_info"]["float_features"])
+    for tree in content.get("oblivious_trees", ()):
+        trees.add_level(trees.next_tree(), tree["splits"], tree["leaf_values"])
+    for tree in content.get("trees", ()):
+        trees.add(trees.next_tree(), tree)
+    scale, bias = content["scale_and_bias"]
+    bias = np.atleast_1d(np.asarray(bias, float))
+    value = graph.add("Cast", graph.rows, to=TensorProto.FLOAT)
+    sums = graph.add("TreeEnsembleRegressor", value, domain="ai.onnx.ml", n_targets=len(bias), **trees.attributes)
+    sums = graph.add("Mul", graph.add("Cast", sums, to=TensorProto.DOUBLE), graph.constant(np.float64(scale)))
+    scores = graph.add("Add", sums, graph.constant(bias[None, :]))
+    classes = np.asarray(source.classes_)
+    is_value = type(source).__name__ == "CatBoost" and model.description.outputs[0].datatype.startswith("FP")
+    if not len(classes) or is_value and model.method == "predict":
+        return {"predict": scores}
+    if len(bias) == 1:
+        score = graph.column(scores, 0)
+        position = graph.add("Cast", graph.add("Greater", score, graph.constant(np.float64(0))), to=TensorProto.INT64)
+        axis = graph.constant([1])
+        signed = [graph.add("Unsqueeze", each, axis) for each in (graph.add("Neg", score), score)]
+        shares = graph.add("Sigmoid", graph.add("Concat", *signed, axis=1))
+    else:
+        position = graph.add("ArgMax", scores, axis=1, keepdims=0)
+        largest = graph.add("ReduceMax", scores, graph.constant([1]), keepdims=1)
+        shares = graph.add("Softmax", graph.add("Sub", scores, largest), axis=1)
+    # Classes that have names are answered with their numbers.
+    label = position if classes.dtype.kind in "OUS" else graph.add("Gather", graph.constant(classes), position)
+    return {"predict": label, "predict_proba": shares}
+
+
+def described(source):
+    """The model as the library writes it in JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.json"
+        source.save_model(str(path), format="json")
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+class CatboostTrees:
+    """Attributes of a TreeEnsembleRegressor, of trees that are added node by node."""
+
+    def __init__(self, features):
+        self.attributes = {f"nodes_{name}": [] for name in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids",
+                                                            "falsenodeids", "missing_value_tracks_true")}
+        self.attributes |= {f"target_{name}": [] for name in ("treeids", "nodeids", "ids", "weights")}
+        self._columns = {each["feature_index"]: each["flat_feature_index"] for each in features}
+        self._to_true = {each["feature_index"] for each in features if each.get("nan_value_treatment") == "AsTrue"}
+        self._trees, self._nodes = 0, 0
+
+    def next_tree(self):
+        self._trees, self._nodes = self._trees + 1, 0
+        return self._trees - 1
+
+    def add_level(self, tree, splits, values, level=0, leaf=0):
+        """All nodes of a level have the same split, whose answer is a bit of the leaf's number. Returns the node's number."""
+        if level == len(splits):
+            width = len(values) >> len(splits)
+            return self._leaf(tree, values[leaf * width:(leaf + 1) * width])
+        return self._split(tree, splits[level], *(lambda bit=bit: self.add_level(tree, splits, values, level + 1, leaf | bit << level)
+                                                  for bit in (1, 0)))
+
+    def add(self, tree, part):
+        if "split" not in part:
+            return self._leaf(tree, np.atleast_1d(part["value"]).tolist())
+        return self._split(tree, part["split"], lambda: self.add(tree, part["right"]), lambda: self.add(tree, part["left"]))
+
+    def _split(self, tree, split, on_true, on_false):
+        if split.get("split_type", "FloatFeature") != "FloatFeature":
+            raise ModelError(f"its trees split by {split['split_type']}")
+        feature = split["float_feature_index"]
+        place = self._node(tree, "BRANCH_GT", self._columns[feature], split["border"], feature in self._to_true)
+        self.attributes["nodes_truenodeids"][place] = on_true()
+        self.attributes["nodes_falsenodeids"][place] = on_false()
+        return self.attributes["nodes_nodeids"][place]
+
+    def _leaf(self, tree, values):
+        place = self._node(tree, "LEAF", 0, 0.0, False)
+        number = self.attributes["nodes_nodeids"][place]
+        for target, value in enumerate(values):
+            for name, each in (("treeids", tree), ("nodeids", number), ("ids", target), ("weights", float(value))):
+                self.attributes[f"target_{name}"].append(each)
+        return number
+
+    def _node(self, tree, mode, column, border, missing_is_true):
+        """Its place in the lists."""
+        for name, each in (("treeids", tree), ("nodeids", self._nodes), ("featureids", column), ("values", float(border)),
+                           ("modes", mode), ("truenodeids", 0), ("falsenodeids", 0),
+                           ("missing_value_tracks_true", int(missing_is_true))):
+            self.attributes[f"nodes_{name}"].append(each)
+        self._nodes += 1
+        return len(self.attributes["nodes_modes"]) - 1
+
+
+READERS = {"sklearn": estimator, "xgboost": xgboost, "lightgbm": lightgbm, "catboost": catboost}
