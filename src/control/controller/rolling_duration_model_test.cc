@@ -160,7 +160,9 @@ TEST(RollingDurationModelTest, ALargeBatchIsNeverExpectedToTakeMuchLongerThanIts
   RollingDurationModel durations;
   durations.add_device(KindId());
   durations.add_model(model, kOneKind);
-  durations.record_exec({DeviceId(0), ModelId(0), BucketId(0), 1}, Duration::milliseconds(300));
+  for (int i = 0; i < 2; ++i) {  // the first one alone might be cold
+    durations.record_exec({DeviceId(0), ModelId(0), BucketId(0), 1}, Duration::milliseconds(300));
+  }
   EXPECT_EQ(durations.exec({DeviceId(0), ModelId(0), BucketId(0), 1}), Duration::milliseconds(10));
 }
 
@@ -325,7 +327,8 @@ TEST_F(WidthsTest, DoubtsLowerAWidthThatWasNotMeasured) {
   for (int i = 0; i < 30; ++i) durations_.doubt(ModelId(0), BucketId(0), now += Duration::seconds(1));
   EXPECT_LT(exec(0, 0, 1), ms(1));
   measure(0, 1, 30);
-  EXPECT_EQ(exec(0, 0, 1), ms(30));
+  measure(0, 1, 30);
+  EXPECT_EQ(exec(0, 0, 1), ms(30)) << "twice: it was not cold";
 }
 
 }  // namespace

