@@ -243,6 +243,11 @@ test-classic-models: build python ## 25 models of scikit-learn, XGBoost and Ligh
 	@tools/python-environment classic
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/classic_models.py $(FLAGS)
 
+.PHONY: test-catboost
+test-catboost: build python ## Files of CatBoost, compiled, beside the library (minutes)
+	@tools/python-environment classic
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests/compiled_catboost.py
+
 .PHONY: test-torch-exports
 test-torch-exports: build python ## 31 networks of torchvision, timm and transformers, by both of torch's exporters (half an hour; 6 GiB)
 	@tools/python-environment torch

@@ -32,7 +32,6 @@ Status run(const FrontendFlags& flags) {
   options.container_command = container_launch_command();
   options.python_package = python_package_folder();
   options.frontend.log_levels = log_levels(flags.log);
-  options.frontend.traces = {.on = options.tracing.on(), .share = options.tracing.share};
   options.on_failure = [&](const std::string& what) { log.write(Severity::kWarning, what); };
   options.on_ready = [&](size_t models) { say(log, fmt::format("ready: {} models", models)); };
   FrontendServer server(std::move(options), log);

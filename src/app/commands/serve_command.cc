@@ -73,7 +73,6 @@ int serve(const ServeFlags& flags) {
   const auto lone = find_named_model(flags, options);
   if (!lone.ok()) return fail(lone.status(), kExitNothingToServe);
   options.frontend.log_levels = log_levels(flags.log);
-  options.frontend.traces = {.on = options.tracing.on(), .share = options.tracing.share};
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
   Result<DevicePlaces> places = device_places(flags.devices);
   if (!places.ok()) return fail(places.status(), kExitUsage);

@@ -191,7 +191,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   std::vector<LinkPointer> unsent_;                     // links with has_unsent
   LinkTraffic traffic_;
   TimePoint swept_;
-  std::vector<LinkPointer> silent_;  // too long at the last sweep, and not looked at since
+  std::vector<LinkPointer> silent_;               // too long at the last sweep, and not looked at since
   IdleEvictions<std::weak_ptr<Link>> evictions_;  // by how long they are silent
   uint64_t received_bytes_ = 0;                   // room for them in all connections
   uint64_t closed_ = 0;

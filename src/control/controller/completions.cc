@@ -30,7 +30,8 @@ Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest
 std::string queue_detail(const CountByClass& waiting) {
   const uint64_t count = waiting[static_cast<size_t>(RequestClass::kDeadline)];
   if (count == 0) return {};
-  return fmt::format("{} other {} with a deadline {}", count, count == 1 ? "request" : "requests", count == 1 ? "waits" : "wait");
+  return fmt::format("{} other {} with a deadline {}", count, count == 1 ? "request" : "requests",
+                     count == 1 ? "waits" : "wait");
 }
 
 Completion answer_of(const RequestTable::Entry& row, const Action& action, const Outcome& outcome, uint32_t index,

@@ -249,7 +249,8 @@ TEST_F(ControllerTest, TheEarliestCompletionOfARefusalIsAfterTheDeadlineThatItWo
 
 TEST_F(ControllerTest, ARefusalForLoadSaysWhatWaits) {
   load_model();
-  for (uint32_t id : {1, 2, 3}) controller_->on_request({.id = RequestId(id), .model = ModelId(0), .deadline = at(90)}, at(0));
+  for (uint32_t id : {1, 2, 3})
+    controller_->on_request({.id = RequestId(id), .model = ModelId(0), .deadline = at(90)}, at(0));
   propose([&](Dispatcher& d) { d.refuse(RequestId(1), Refusal::kOverload, at(92)); });
   EXPECT_EQ(completion(1).detail, "2 other requests with a deadline wait");
   propose([&](Dispatcher& d) { d.refuse(RequestId(2), Refusal::kUnmeetable, at(92)); });

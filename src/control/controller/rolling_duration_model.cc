@@ -24,7 +24,7 @@ constexpr uint32_t kTurnsBelieved = 32;
 // came after it: it is not expected again unless the second one is as long.
 constexpr int64_t kCold = 4;
 // Of shorter EXECs the way to the threads of several lanes is a part: how work divides is not seen of them.
-constexpr Duration kTellsScaling = Duration::milliseconds(1);
+constexpr Duration kShowsScaling = Duration::milliseconds(1);
 // How often durations are out of line is known after so many.
 constexpr float kOutlierMemory = 64;
 
@@ -54,7 +54,8 @@ bool RollingProfile::record(Duration measured, Outliers& outliers, uint32_t turn
   std::array<Duration, kWindow> ordered = last_;
   std::sort(ordered.begin(), ordered.begin() + count_, std::greater<>());
   if (cold) return false;
-  const bool first_was_cold = count_ > 1 && count_ < kWindow && ordered[0] == last_[0] && ordered[0] / kCold > ordered[1];
+  const bool first_was_cold =
+      count_ > 1 && count_ < kWindow && ordered[0] == last_[0] && ordered[0] / kCold > ordered[1];
   const uint32_t largest = first_was_cold ? 1 : 0;
   estimate_ = ordered[largest];
   const uint32_t usual = std::max(count_ / kAloneAmong, outliers.usual());
@@ -194,7 +195,7 @@ RollingDurationModel::Place RollingDurationModel::place_at(uint32_t profiles) {
 
 void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration measured) {
   ModelProfiles& profiles = measured_[own(device, model).profiles];
-  RollingProfile::Outliers none;  // LOADs are few
+  RollingProfile::Outliers none;                                    // LOADs are few
   if (!profiles.load.measured()) profiles.load = RollingProfile();  // the first one counts
   profiles.load.record(measured, none);
   profiles.estimates[0] = profiles.load.estimate();
@@ -231,7 +232,7 @@ void RollingDurationModel::learn_scaling(const ExecShape& shape, const ModelProf
     return profiles.exec[profiles.position(width, shape.bucket) + shape.batch_index];
   };
   const Duration own = profile(shape.width_index).estimate();
-  if (own < kTellsScaling) return;
+  if (own < kShowsScaling) return;
   bool changed = false;
   for (uint32_t wider = shape.width_index; wider != 0;) {
     wider = WidthScaling::next_wider(wider, group.lanes);

@@ -93,7 +93,7 @@ class FrontendServer : public Frontend {
       : gate_(options.keys, options.on_denial),
         unknown_names_(options.on_unknown_name, parts.count_unknown_name),
         parts_{parts.inference, parts.names,        parts.statistics, parts.repository, gate_,
-               unknown_names_,  options.log_levels, options.traces,   parts.personal,  parts.jobs},
+               unknown_names_,  options.log_levels, options.traces,   parts.personal,   parts.jobs},
         http_(http_options(options), options.admin_port ? HttpApiPart::kInference : HttpApiPart::kAll,
               options.requests_in_flight_max, parts_, parts.now),
         metrics_server_(

@@ -322,20 +322,20 @@ void GrpcServer::State::serve_shared_memory_methods() {
 
 void GrpcServer::State::serve_settings() {
   using namespace inference;  // NOLINT: the messages of the protocol
-  serve<TraceSettingRequest, TraceSettingResponse>(
-      FOLIOT_ACCEPT(protocol, TraceSetting), [this](auto& request, auto& response) {
-        if (!request.model_name().empty()) {
-          const Status model = parts.names.find(request.model_name(), "").status();
-          if (!model.ok()) return to_grpc(model);
-        }
-        for (const auto& [name, setting] : request.settings()) {
-          const Status status = check_trace_setting(parts.traces, name, {setting.value().begin(), setting.value().end()});
-          if (!status.ok()) return to_grpc(status);
-        }
-        for (const auto& [name, values] : trace_settings(parts.traces))
-          for (const std::string& value : values) (*response.mutable_settings())[name].add_value(value);
-        return grpc::Status::OK;
-      });
+  serve<TraceSettingRequest, TraceSettingResponse>(FOLIOT_ACCEPT(protocol, TraceSetting), [this](auto& request,
+                                                                                                 auto& response) {
+    if (!request.model_name().empty()) {
+      const Status model = parts.names.find(request.model_name(), "").status();
+      if (!model.ok()) return to_grpc(model);
+    }
+    for (const auto& [name, setting] : request.settings()) {
+      const Status status = check_trace_setting(parts.traces, name, {setting.value().begin(), setting.value().end()});
+      if (!status.ok()) return to_grpc(status);
+    }
+    for (const auto& [name, values] : trace_settings(parts.traces))
+      for (const std::string& value : values) (*response.mutable_settings())[name].add_value(value);
+    return grpc::Status::OK;
+  });
   serve<LogSettingsRequest, LogSettingsResponse>(
       FOLIOT_ACCEPT(protocol, LogSettings), [this](auto& request, auto& response) {
         for (const auto& [name, setting] : request.settings()) {

@@ -532,7 +532,8 @@ HttpResponse HttpApi::trace_settings_response(HttpExchange& exchange) const {
     } else if (!item.value().is_null()) {
       add(item.value());
     }
-    if (const Status status = check_trace_setting(parts_.traces, item.key(), values); !status.ok()) return error_response(status);
+    if (const Status status = check_trace_setting(parts_.traces, item.key(), values); !status.ok())
+      return error_response(status);
   }
   Json settings;
   for (const auto& [name, values] : trace_settings(parts_.traces)) {

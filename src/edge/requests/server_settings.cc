@@ -53,11 +53,11 @@ Status check_trace_setting(const TraceExport& traces, std::string_view name, con
   const auto found = settings.find(std::string(name));
   if (found == settings.end()) return unknown_setting("trace", name, settings);
   if (values.empty() || found->second == values) return Status();
-  return Status::unimplemented(
-      fmt::format("trace setting '{}' is '{}' and cannot be changed to '{}' while the server runs; start it with {}, or "
-                  "with --log FOLDER for `foliot explain` and `foliot trace export`",
-                  name, found->second.front(), fmt::join(values, ", "),
-                  traces.on ? "another --otlp-share" : "--otlp URL, the collector to which spans go"));
+  return Status::unimplemented(fmt::format(
+      "trace setting '{}' is '{}' and cannot be changed to '{}' while the server runs; start it with {}, or "
+      "with --log FOLDER for `foliot explain` and `foliot trace export`",
+      name, found->second.front(), fmt::join(values, ", "),
+      traces.on ? "another --otlp-share" : "--otlp URL, the collector to which spans go"));
 }
 
 }  // namespace foliot

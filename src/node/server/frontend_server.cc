@@ -230,6 +230,7 @@ FrontendServer::~FrontendServer() { stop(); }
 
 Status FrontendServer::start() {
   FrontendOptions frontend = options_.frontend;
+  frontend.traces = {.on = options_.tracing.on(), .share = options_.tracing.share};
   FOLIOT_RETURN_IF_ERROR(open_access(options_.access, log_, frontend));
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.link_tls));
   std::unique_ptr<KeptJobs> jobs;

@@ -311,7 +311,9 @@ Status Server::Parts::open_ports() {
   if (!options_.jobs.folder.empty()) {
     FOLIOT_RETURN_IF_ERROR(open_jobs());
   }
-  inference_ = std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, all_models_, monotonic_now,
+  FrontendOptions frontend_options = options_.frontend;
+  frontend_options.traces = {.on = options_.tracing.on(), .share = options_.tracing.share};
+  inference_ = std::make_unique<InferenceStack>(frontend_options, catalog_, inbox_, all_models_, monotonic_now,
                                                 &personal_, jobs_ == nullptr ? nullptr : &jobs_->service());
   inference_->log_rollbacks(options_.on_failure);
   frontend().add_metrics(controller_metrics_);

@@ -56,8 +56,8 @@ TEST(RefusalsTest, WhereBatchesAreFullNewestAreRefusedAtOnceAndNothingIsLost) {
 }
 
 // Each device holds eight of twelve models. One that has nearly as much to do as those that hold a model loads no copy
-// of it: requests that waited for one, a quarter of the refused, were refused after 0.96 of their time. What is admitted
-// and missed is a tenth of them still.
+// of it: requests that waited for one, a quarter of the refused, were refused after 0.96 of their time. What is
+// admitted and missed is a tenth of them still.
 TEST(RefusalsTest, NoRequestWaitsForACopyThatNoDeviceLoads) {
   const uint64_t seed = fresh_seed();
   for (const double load : {1.7, 3.0}) {

@@ -19,7 +19,7 @@ constexpr double kIdleShare = 0.4;
 constexpr double kUnlikelihoodMax = 4;
 // Those of the counters that stand still while the model is idle.
 constexpr size_t kStanding = 2;
-// Idleness is told from a lower rate by the last gaps, of which so many count.
+// Idleness is distinguished from a lower rate by the last gaps, of which so many count.
 constexpr double kGapsRemembered = 16;
 // Where more of them than this part are silences, the model is not idle between bursts.
 constexpr double kSilencesMax = 0.25;
@@ -50,8 +50,7 @@ void ArrivalRate::record(TimePoint arrival) {
       const double foretold = level_[i] * kMemorySeconds[i] * (1 - decay[i]);
       const double likelihood = std::log(std::max(level_[i] * decay[i], kLikelyRateMin)) - foretold;
       const double of_idleness = std::max(likelihood, -kUnlikelihoodMax);
-      likelihood_[i] =
-          static_cast<float>(likelihood_[i] * kKept + of_idleness + counts * (likelihood - of_idleness));
+      likelihood_[i] = static_cast<float>(likelihood_[i] * kKept + of_idleness + counts * (likelihood - of_idleness));
     }
     level_[i] = level_[i] * (1 - counts * (1 - decay[i])) + counts / kMemorySeconds[i];
   }

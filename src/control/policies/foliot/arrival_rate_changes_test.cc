@@ -45,8 +45,8 @@ double median(std::vector<double> values) {
 }
 
 double part_within(const std::vector<double>& ratios, double times) {
-  const auto within = std::count_if(ratios.begin(), ratios.end(),
-                                    [&](double ratio) { return ratio * times >= 1 && ratio <= times; });
+  const auto within =
+      std::count_if(ratios.begin(), ratios.end(), [&](double ratio) { return ratio * times >= 1 && ratio <= times; });
   return static_cast<double>(within) / static_cast<double>(ratios.size());
 }
 
@@ -59,7 +59,8 @@ TEST_F(ArrivalRateChangesTest, TheEstimateConvergesToTheRateAfterEachChange) {
   for (int change = 0; change < 300; ++change) {
     const double now = between(0.05, 200);
     const double settled = std::max(60.0, 60 / now);
-    for (const double ratio : ratios(now, settled * 1.5, settled)) (now > before ? after_rise : after_fall).push_back(ratio);
+    for (const double ratio : ratios(now, settled * 1.5, settled))
+      (now > before ? after_rise : after_fall).push_back(ratio);
     before = now;
   }
   EXPECT_NEAR(median(after_rise), 1, 0.1);

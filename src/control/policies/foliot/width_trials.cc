@@ -35,7 +35,8 @@ LaneInterval WidthTrials::lanes_for(DeviceId device, Batch& batch, LaneInterval 
     if (width == lanes.count || width > batch.lanes_max || !is_due(*counts, shape.width_index)) continue;
     if (!is_worth_it(shape, chosen, divides)) continue;
     const LaneInterval tried{width == count ? 0 : lanes.first / width * width, width};
-    const bool fits = tried.end() <= count && (width < lanes.count || may_widen(device, batch.model, tried, now, start));
+    const bool fits =
+        tried.end() <= count && (width < lanes.count || may_widen(device, batch.model, tried, now, start));
     const std::optional<TimePoint> latest = fits ? latest_start(batch, shape, start) : std::nullopt;
     if (!latest) continue;
     batch.latest = std::min(batch.latest, *latest);
@@ -52,7 +53,8 @@ void WidthTrials::sent(DeviceId device, const Batch& batch, LaneInterval lanes) 
 
 void WidthTrials::forget(ModelId model, size_t buckets) {
   for (FlatMap<uint64_t, Counts>& counts : counts_) {
-    for (size_t bucket = 0; bucket < buckets; ++bucket) counts.erase(key(model, BucketId(static_cast<uint16_t>(bucket))));
+    for (size_t bucket = 0; bucket < buckets; ++bucket)
+      counts.erase(key(model, BucketId(static_cast<uint16_t>(bucket))));
   }
 }
 

@@ -6,7 +6,8 @@
 //
 // So each width is tried by the binary logarithm of how often the model's EXECs were sent to the device, and by one in
 // 512 of them: of 32 EXECs five times, of 10,000 thirty times. A trial has to cost little:
-//  - The EXEC is short, so that the meeting of threads may be a part of it, or what is expected cannot be: that it takes
+//  - The EXEC is short, so that the meeting of threads may be a part of it, or what is expected cannot be: that it
+//  takes
 //    longer than with all its work on fewer lanes.
 //  - Half of the time that its requests have is left if it takes as long as is expected.
 //  - More lanes than it was chosen for are free, and nothing else waits.
@@ -31,8 +32,9 @@ class WidthTrials {
  public:
   explicit WidthTrials(const Board& board) : board_(board) {}
 
-  // Returns the lanes on which to run the batch, which was chosen for `lanes`, free at `start`: others if a width is to be
-  // tried. Then the batch has to start in time for these. `divides`: EXECs share the device's lanes (lane_division.h).
+  // Returns the lanes on which to run the batch, which was chosen for `lanes`, free at `start`: others if a width is to
+  // be tried. Then the batch has to start in time for these. `divides`: EXECs share the device's lanes
+  // (lane_division.h).
   LaneInterval lanes_for(DeviceId device, Batch& batch, LaneInterval lanes, TimePoint now, TimePoint start,
                          bool divides) const;
   // An EXEC was sent. REQUIRES: the device has several lanes.

@@ -1,4 +1,4 @@
-// WidthTrials in virtual time, on emulated devices whose widths have durations that nothing tells the policy.
+// WidthTrials in virtual time, on emulated devices whose widths have durations that the policy does not know.
 #include "control/policies/foliot/width_trials.h"
 
 #include <gtest/gtest.h>

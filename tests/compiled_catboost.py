@@ -5,14 +5,13 @@ import dataclasses
 import json
 import sys
 
+import catboost
 import numpy as np
 import pytest
 import yaml
 
 from conftest import serving
 from foliot_tools.seeds import fresh_seed
-
-catboost = pytest.importorskip("catboost")
 
 FEATURES, ROWS = 5, 200
 STAYS = "runs in a container and is not compiled"

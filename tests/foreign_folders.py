@@ -62,7 +62,7 @@ MISTAKES = {
 
 
 @dataclasses.dataclass
-class Stranger:
+class ForeignFolder:
     name: str
     form: str  # mlserver, kserve, mlflow or triton
     folder: pathlib.Path
@@ -124,7 +124,7 @@ def some(random, fields):
 
 
 def write_model(random, folder, stem, suffixes):
-    """A Stranger without form, whose file is named by the stem and one of the suffixes of its library."""
+    """A ForeignFolder without form, whose file is named by the stem and one of the suffixes of its library."""
     folder.mkdir(parents=True, exist_ok=True)
     features = int(random.integers(1, 9))
     rows = random.normal(size=(TRAINED, features)) * 10.0 ** random.uniform(-1, 2, features)
@@ -136,11 +136,11 @@ def write_model(random, folder, stem, suffixes):
         model, methods, classes = sklearn_model(random, rows)
         joblib.dump(model, file)
         last = model.steps[-1][1] if hasattr(model, "steps") else model
-        return Stranger("", "", folder, file, library, type(last).__name__, asked, methods, classes, is_text=classes is not None)
+        return ForeignFolder("", "", folder, file, library, type(last).__name__, asked, methods, classes, is_text=classes is not None)
     model, kind = boosted_model(random, rows, library)
     model.save_model(file)
     methods = ["predict", *(["predict_proba"] if kind == "XGBClassifier" else [])]
-    return Stranger("", "", folder, file, library, kind, asked, methods)
+    return ForeignFolder("", "", folder, file, library, kind, asked, methods)
 
 
 def mlserver_folder(random, root, name):
@@ -248,7 +248,7 @@ def triton_folder(random, root, name):
         lines[place] = 'backend: "tensorrt"' if old is None else lines[place].replace(old, new)
         reason = {"dims": "config.pbtxt", "output": "other", "backend": "tensorrt", "type": "INT64"}[mistake]
     (folder / "config.pbtxt").write_text("\n".join(lines) + "\n")
-    return Stranger(name, "triton", folder, file, "onnx", type(model).__name__, rows[:ASKED].astype(float), ["probabilities"],
+    return ForeignFolder(name, "triton", folder, file, "onnx", type(model).__name__, rows[:ASKED].astype(float), ["probabilities"],
                     reason=reason)
 
 
@@ -256,6 +256,6 @@ FORMS = {"mlserver": mlserver_folder, "kserve": kserve_folder, "mlflow": mlflow_
 
 
 def make_folders(root, random, count):
-    """A list of Stranger; those of a form lie in root/FORM."""
+    """A list of ForeignFolder; those of a form lie in root/FORM."""
     forms = list(FORMS)
     return [FORMS[forms[number % len(forms)]](random, root / forms[number % len(forms)], f"m{number}") for number in range(count)]

@@ -1,4 +1,4 @@
-"""Folders as a stranger has them, who has read the documentation of MLServer, KServe, MLflow or Triton and nothing else: Foliot
+"""Folders as users have them that have read the documentation of MLServer, KServe, MLflow or Triton and nothing else: Foliot
 serves them as started there, and answers what the library answers in a process of its own.
 
 FOLIOT_FOLDERS is how many there are (default 8)."""
@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-import stranger_folders
+import foreign_folders
 
 from conftest import serving
 from foliot_tools.seeds import fresh_seed
@@ -31,10 +31,10 @@ def same(found, wanted, what):
 
 
 @pytest.fixture(scope="module", name="folders")
-def folders_of_strangers(tmp_path_factory):
-    """(list of Stranger, {(name, method): what the library answers})"""
-    root = tmp_path_factory.mktemp("strangers")
-    made = stranger_folders.make_folders(root, np.random.default_rng(fresh_seed()), COUNT)
+def made_folders(tmp_path_factory):
+    """(list of ForeignFolder, {(name, method): what the library answers})"""
+    root = tmp_path_factory.mktemp("foreign")
+    made = foreign_folders.make_folders(root, np.random.default_rng(fresh_seed()), COUNT)
     specification, answers = [], {}
     for each in made:
         print(each.form, each.name, each.library, each.kind, f"wrong: {each.reason}" if each.reason else "", flush=True)
