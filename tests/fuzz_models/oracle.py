@@ -28,7 +28,7 @@ EXACT = JUMPS - {"Resize", "GridSample"} | {"Relu", "Neg", "Abs", "Clip", "Max",
                  "GatherElements", "GatherND", "ReverseSequence", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift", "OneHot"}  # fmt: skip
 # What these make of NaN and infinity is open (docs/OPERATORS.md), and onnxruntime's own kernels differ.
 OPEN = {"TopK", "ArgMax", "ArgMin", "Hardmax", "MaxPool", "GlobalMaxPool", "Resize", "GridSample", "ReduceMax",
-        "ReduceMin", "Pow", "LRN", "Conv", "ConvTranspose"}  # fmt: skip
+        "ReduceMin", "ScatterElements", "Pow", "LRN", "Conv", "ConvTranspose"}  # fmt: skip
 # Which of two zeros is the larger one is open, too.
 CHOICES = {"Max", "Min", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Clip", "Relu", "TopK"}
 # Where what is summed up may cancel, before a function that is steep there.
