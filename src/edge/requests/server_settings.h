@@ -28,7 +28,7 @@ std::map<std::string, LogSetting> log_settings(const LogLevels& levels);
 // for a name that is no setting, naming those that are; kUnimplemented for other values.
 Status check_log_setting(const LogLevels& levels, std::string_view name, const LogSetting& value);
 
-// Where spans of calls go, by OTLP.
+// TraceExport says whether spans of calls go to a collector, by OTLP, and of how many calls.
 struct TraceExport {
   bool on = false;
   double share = 0;  // of the calls that bring no traceparent, 0 to 1

@@ -33,7 +33,7 @@ class ArrivalRate {
   static constexpr std::array<double, 3> kMemorySeconds{2, 15, 120};
   static constexpr TimePoint kNever = TimePoint::infinite_future();
 
-  // How far the shorter counters stand still in the gap that ends now; 0: not at all, 1: wholly.
+  // Returns how far the shorter counters stand still in the gap that ends now; 0: not at all, 1: wholly.
   double stands(double gap);
   // The chance that it is not idle after a silence of so many seconds since last_.
   double in_use(double silence) const;

@@ -1,6 +1,6 @@
 // WidthTrials: which EXECs are run on more or fewer lanes than seems best, so that how long they take there is known.
 //
-// What was never measured on some lanes is never chosen for them where it is expected to take longer, and what was
+// A width that was never measured is not chosen where it is expected to take longer, and one that was
 // measured once, when its code and memory were cold, is not chosen again. Threads that begin an EXEC together have to
 // meet: of an EXEC of 10 us that takes most of the time, and one lane would be several times as fast.
 //
@@ -46,13 +46,13 @@ class WidthTrials {
   using Counts = std::array<uint32_t, ExecDemand::kWidthsMax>;  // of EXECs, by width_index
 
   static uint64_t key(ModelId model, BucketId bucket) { return (uint64_t{model.value()} << 16) | bucket.value(); }
-  // Whether too few of all EXECs were sent to this width.
+  // Returns whether too few of all EXECs were sent to this width.
   static bool is_due(const Counts& counts, uint32_t width_index);
-  // Whether it could turn out better than the width that was chosen, and costs little if it does not.
+  // Returns whether it could turn out better than the width that was chosen, and costs little if it does not.
   bool is_worth_it(const ExecShape& tried, const ExecShape& chosen, bool divides) const;
-  // When the batch has to begin on such a width; nullopt if too little time would be left.
+  // Returns when the batch has to begin on such a width; nullopt if too little time would be left.
   std::optional<TimePoint> latest_start(const Batch& batch, const ExecShape& tried, TimePoint start) const;
-  // Whether these are free at `start`, and only requests of the batch's model wait for them.
+  // Returns whether these are free at `start`, and only requests of the batch's model wait for them.
   bool may_widen(DeviceId device, ModelId model, LaneInterval lanes, TimePoint now, TimePoint start) const;
 
   const Board& board_;
