@@ -32,7 +32,7 @@ TRUSTED = "[container]\ntrust_pickle = true\n"
 CLASSIFIERS = (
     lambda: LogisticRegression(max_iter=200), SVC, lambda: KNeighborsClassifier(3), lambda: RandomForestClassifier(8),
     lambda: ExtraTreesClassifier(8), lambda: GradientBoostingClassifier(n_estimators=5), GaussianNB, RidgeClassifier, Perceptron,
-    lambda: MLPClassifier((6,), max_iter=50), lambda: DecisionTreeClassifier(max_depth=5), LinearDiscriminantAnalysis,
+    lambda: MLPClassifier(hidden_layer_sizes=(6,), max_iter=50), lambda: DecisionTreeClassifier(max_depth=5), LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis, lambda: AdaBoostClassifier(n_estimators=5), lambda: BaggingClassifier(n_estimators=4),
     lambda: VotingClassifier([("a", LogisticRegression(max_iter=200)), ("b", GaussianNB())], voting="soft"),
     lambda: StackingClassifier([("a", GaussianNB()), ("b", DecisionTreeClassifier(max_depth=3))], cv=2),
@@ -41,7 +41,7 @@ CLASSIFIERS = (
 )
 REGRESSORS = (
     Ridge, ElasticNet, SVR, lambda: KNeighborsRegressor(3), lambda: RandomForestRegressor(8), lambda: DecisionTreeRegressor(max_depth=6),
-    lambda: HistGradientBoostingRegressor(max_iter=6), lambda: MLPRegressor((6,), max_iter=50), GaussianProcessRegressor,
+    lambda: HistGradientBoostingRegressor(max_iter=6), lambda: MLPRegressor(hidden_layer_sizes=(6,), max_iter=50), GaussianProcessRegressor,
     lambda: MultiOutputRegressor(Ridge()), lambda: make_pipeline(QuantileTransformer(n_quantiles=20), Ridge()),
     lambda: make_pipeline(StandardScaler(), PoissonRegressor()),
 )

@@ -125,7 +125,7 @@ def test_folders_of_mlflow(folders, tmp_path):
                 has_columns = "columns" in (each.folder / "MLmodel").read_text() or '"name": "c0"' in (each.folder / "MLmodel").read_text()
                 if "inputs" in body and has_columns:
                     body = {"inputs": {name: each.rows[:, [i]].tolist() for i, name in enumerate(columns)}}  # noqa: PLW2901
-                status, answer = server.post("/invocations", body)
+                status, answer = server.post("/invocations", body, {"Content-Type": "application/json"})
                 assert status == 200, (each, answer)
                 same(answer["predictions"], wanted, str(each))
 
