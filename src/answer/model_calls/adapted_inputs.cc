@@ -91,7 +91,7 @@ class Adapting {
 
   Result<AdaptedInputs> run() {
     const TensorSpec& first = model_.inputs.front();
-    const bool is_free = first.name == kUnnamedInput || !first.labels.empty();
+    const bool is_free = model_.from_framework || first.name == kUnnamedInput || !first.labels.empty();
     if (is_free && model_.inputs.size() == 1 && inputs_.size() > 1 && !first.bound &&
         first.shape == Shape{static_cast<int64_t>(inputs_.size())}) {
       FOLIOT_RETURN_IF_ERROR(join_columns(first));

@@ -5,8 +5,9 @@
 //   - numbers of another type, which are converted where the declared one can hold them (fractions as FP32 are
 //   rounded);
 //   - [rows] for a column [rows, 1];
-//   - where the container's first input is kUnnamedInput, or has the names of columns (TensorSpec::labels): the only
-//     input under any name, and several inputs in their order, if none has a name of theirs;
+//   - of a file of a framework that is compiled, and where a container's first input is kUnnamedInput or has the names
+//     of columns (TensorSpec::labels): the only input under any name, and several inputs in their order, if none has a
+//     name of theirs;
 //   - then also, in place of an only input [rows, N], its N columns [rows] or [rows, 1]: by their names, or else in
 //     their order.
 //

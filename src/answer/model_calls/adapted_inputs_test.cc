@@ -78,6 +78,16 @@ TEST(AdaptedInputsTest, AnOnlyInputThatHasNoNameOfItsOwnMayHaveAny) {
   EXPECT_EQ(adapt_inputs(container_of({spec("x", DataType::kFloat64, {2})}), sent)->views[0].name, "predict");
 }
 
+// Settings may name the input of a compiled file; its clients name it as those of the library's server do.
+TEST(AdaptedInputsTest, ANamedInputOfACompiledFileMayHaveAnyNameButNotThatOfAContainer) {
+  ModelInfo file;
+  file.from_framework = true;
+  file.inputs = {spec("features", DataType::kFloat64, {2})};
+  EXPECT_EQ(adapt_inputs(file, {{"predict", "FP64", {2, 2}, view_of(kDoubles)}})->views[0].name, "features");
+  const auto container = container_of({spec("features", DataType::kFloat64, {2})});
+  EXPECT_EQ(adapt_inputs(container, {{"predict", "FP64", {2, 2}, view_of(kDoubles)}})->views[0].name, "predict");
+}
+
 TEST(AdaptedInputsTest, ColumnsStandInPlaceOfTheOnlyInput) {
   TensorSpec x = spec("input-0", DataType::kFloat64, {2});
   const std::vector<double> a{1, 2}, b{3, 4};
