@@ -234,11 +234,11 @@ def triton_folder(random, root, name):
              f'output [ {{ name: "probabilities" data_type: TYPE_FP32 dims: [ {count} ] }} ]']
     if file_name != "model.onnx":
         lines.append(f'default_model_filename: "{file_name}"')
-    further = ("dynamic_batching { }", "dynamic_batching { max_queue_delay_microseconds: 100 }",
-               "instance_group [ { count: 2 kind: KIND_CPU } ]", "version_policy: { latest { num_versions: 1 } }",
+    batching = ("dynamic_batching { }", "dynamic_batching { max_queue_delay_microseconds: 100 }")[random.integers(2)]
+    further = (batching, "instance_group [ { count: 2 kind: KIND_CPU } ]", "version_policy: { latest { num_versions: 1 } }",
                "response_cache { enable: true }", 'parameters { key: "intra_op_thread_count" value: { string_value: "1" } }',
                'model_warmup [ { name: "w" batch_size: 1 } ]', 'optimization { graph { level: 1 } }')
-    lines += [line for line in further if random.random() < 0.3 and ("dynamic" not in line or "dynamic" not in "".join(lines))]
+    lines += [line for line in further if random.random() < 0.3]
     reason = ""
     if random.random() < 0.25:
         wrong = {"dims": (3, f"dims: [ {features + 1} ]", f"dims: [ {features} ]"), "output": (4, "other", "probabilities"),

@@ -61,9 +61,9 @@ def tensor(name, rows, datatype="FP64"):
 
 
 def check_wrong(server, each):
-    """It says why it is not served, and what its user has to look for is in it."""
+    """It says why it is not served, and what its user has to look for is in it. A file that cannot be read names nothing."""
     _, index = server.post("/v2/repository/index", {})
-    (reason,) = [model.get("reason", "") for model in index if model["name"] == each.name]
+    (reason,) = [model.get("reason", "") for model in index if model["name"] in (each.name, each.folder.name)]
     assert each.reason in reason, (each.name, reason)
 
 
