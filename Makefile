@@ -243,10 +243,6 @@ test-classic-models: build python ## 25 models of scikit-learn, XGBoost and Ligh
 	@tools/python-environment classic
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/classic_models.py $(FLAGS)
 
-.PHONY: test-folders
-test-folders: build python ## Random folders by the documentation of four servers, beside the libraries (minutes; two forms still disagree)
-	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests/served_foreign_folders.py
-
 .PHONY: test-catboost
 test-catboost: build python ## Files of CatBoost, compiled, beside the library (minutes)
 	@tools/python-environment classic

@@ -2,6 +2,7 @@
 with random fields of their settings, some of which are wrong."""
 
 import dataclasses
+import itertools
 import json
 import pathlib
 
@@ -143,7 +144,7 @@ def write_model(random, folder, stem, suffixes):
     return ForeignFolder("", "", folder, file, library, kind, asked, methods)
 
 
-def mlserver_folder(random, root, name):
+def mlserver_folder(random, root, name, may_be_wrong):
     """https://mlserver.readthedocs.io: model-settings.json beside the file, settings.json of the server above."""
     made = write_model(random, root / f"folder-{name}", ("model", "mnist-svm", "iris_v2", "my model")[random.integers(4)], {
         "sklearn": (".joblib", ".pkl", ".pickle"), "xgboost": (".json", ".ubj"), "lightgbm": (".bst", ".txt")})
@@ -159,7 +160,7 @@ def mlserver_folder(random, root, name):
     if made.library == "sklearn" and len(made.methods) > 1 and random.random() < 0.3:
         parameters["extra"] = {"predict_fn": "predict_proba"}
         made.methods = ["predict_proba", "predict"]
-    if random.random() < 0.25:
+    if may_be_wrong and random.random() < 0.25:
         mistake = list(MISTAKES)[random.integers(len(MISTAKES))]
         change, made.reason = MISTAKES[mistake]
         if mistake == "method" and made.library != "sklearn":
@@ -171,7 +172,7 @@ def mlserver_folder(random, root, name):
     return dataclasses.replace(made, name=name if isinstance(settings["name"], str) else made.folder.name, form="mlserver")
 
 
-def kserve_folder(random, root, name):
+def kserve_folder(random, root, name, _may_be_wrong):
     """https://kserve.github.io: what storageUri leads to is one file, named model."""
     made = write_model(random, root / name, "model", {
         "sklearn": (".joblib", ".pkl"), "xgboost": (".bst", ".json", ".ubj"), "lightgbm": (".bst",)})
@@ -183,7 +184,7 @@ def kserve_folder(random, root, name):
     return dataclasses.replace(made, name=name, form="kserve")
 
 
-def mlflow_folder(random, root, name):
+def mlflow_folder(random, root, name, _may_be_wrong):
     """https://mlflow.org: what save_model writes."""
     made = write_model(random, root / name, "model", {"sklearn": (".pkl",), "xgboost": (".ubj", ".json"), "lightgbm": (".lgb",)})
     options = {"sklearn": {"pickled_model": made.file.name, "serialization_format": "cloudpickle", "sklearn_version": "1.9.1"},
@@ -208,7 +209,7 @@ def mlflow_folder(random, root, name):
     return dataclasses.replace(made, name=name, form="mlflow", methods=made.methods[:1])
 
 
-def triton_folder(random, root, name):
+def triton_folder(random, root, name, may_be_wrong):
     """https://docs.nvidia.com/triton: config.pbtxt beside the folders of versions."""
     from skl2onnx import to_onnx
 
@@ -240,7 +241,7 @@ def triton_folder(random, root, name):
                'model_warmup [ { name: "w" batch_size: 1 } ]', 'optimization { graph { level: 1 } }')
     lines += [line for line in further if random.random() < 0.3]
     reason = ""
-    if random.random() < 0.25:
+    if may_be_wrong and random.random() < 0.25:
         wrong = {"dims": (3, f"dims: [ {features + 1} ]", f"dims: [ {features} ]"), "output": (4, "other", "probabilities"),
                  "backend": (1, "tensorrt", None), "type": (3, "TYPE_INT64", "TYPE_FP32")}
         mistake = list(wrong)[random.integers(len(wrong))]
@@ -256,6 +257,7 @@ FORMS = {"mlserver": mlserver_folder, "kserve": kserve_folder, "mlflow": mlflow_
 
 
 def make_folders(root, random, count):
-    """A list of ForeignFolder; those of a form lie in root/FORM."""
+    """A list of ForeignFolder; those of a form lie in root/FORM, and the first of each is right."""
     forms = list(FORMS)
-    return [FORMS[forms[number % len(forms)]](random, root / forms[number % len(forms)], f"m{number}") for number in range(count)]
+    return [FORMS[form](random, root / form, f"m{number}", number >= len(forms))
+            for number, form in zip(range(count), itertools.cycle(forms))]
