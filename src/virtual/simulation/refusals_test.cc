@@ -56,15 +56,14 @@ TEST(RefusalsTest, WhereBatchesAreFullNewestAreRefusedAtOnceAndNothingIsLost) {
 }
 
 // Each device holds eight of twelve models. One that has nearly as much to do as those that hold a model loads no copy
-// of it: requests that waited for one, a quarter of the refused, were refused after 0.96 of their time. What is
-// admitted and missed is a tenth of them still.
+// of it: requests that waited for one were refused after 0.96 of their time.
 TEST(RefusalsTest, NoRequestWaitsForACopyThatNoDeviceLoads) {
   const uint64_t seed = fresh_seed();
   for (const double load : {1.7, 3.0}) {
     for (const Duration slo : {ms(100), ms(500)}) {
       const SimulationReport report = run_foliot(12, load, slo, 8, seed);
-      EXPECT_LE(report.refusals.refused_after_share(0.8), 0.2) << load << ' ' << slo.to_milliseconds();
-      EXPECT_LE(report.refusals.broken_share(), 0.15) << load << ' ' << slo.to_milliseconds();
+      EXPECT_LE(report.refusals.refused_after_share(0.9), 0.2) << load << ' ' << slo.to_milliseconds();
+      EXPECT_LE(report.refusals.broken_share(), 0.04) << load << ' ' << slo.to_milliseconds();
       EXPECT_GE(report.goodput(), 0.95 * 2042) << load << ' ' << slo.to_milliseconds();
     }
   }

@@ -20,6 +20,8 @@ constexpr int64_t kReturnedParts = 10;
 // A plan keeps within so much of the time that requests have: EXECs vary, and one that begins a little late would have
 // to leave out the first rows of its batch.
 constexpr double kPlannedPart = 0.96;
+// Where other devices hold some of the models, too, it is open which device will run how much of their work.
+constexpr double kPlannedPartOfUneven = 0.84;
 // Of models whose batches may stay small so many times the time may be asked for: the best of what waits is chosen.
 constexpr double kOvercommit = 1.25;
 // A model is less dense than another if this many times its density is less: densities of copies differ by the rates of
@@ -41,7 +43,7 @@ std::optional<TimePoint> Admission::turn_away(const Request& request, TimePoint 
   const bool fills = board_.fills_batches(request.model);
   if (!fills && !board_.full_batch_waits(first, request.model, before)) return std::nullopt;
   const KindId kind = board_.cluster().device(first).kind();
-  const Forecast forecast = this->forecast(request, before, fills ? kPlannedPart : kOvercommit, now);
+  const Forecast forecast = this->forecast(request, before, fills, now);
   if (forecast.in_time || could_load(request, now)) return std::nullopt;
   note_missed(request.model, now);
   crowded_until_.resize(overloaded_until_.size());
@@ -83,11 +85,13 @@ void Admission::plan(const ModelState& state, TimePoint now) {
   devices_.swap(holders_);
   changes_ = board_.changes();
   batches_.clear();
+  is_uneven_ = false;
   BitSet seen;
   for (const DeviceId device : devices_) {
     board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
       if (seen.contains(id)) return;
       seen.insert(id);
+      is_uneven_ |= board_.model(ModelId(id)).holders.size() != state.holders.size();
       add(device, ModelId(id));
     });
   }
@@ -103,6 +107,7 @@ void Admission::add(DeviceId device, ModelId id) {
     here |= 1U << i;
     ++count;
   }
+  is_uneven_ |= count < devices_.size();
   const size_t largest = board_.cluster().batch_sizes(device, id).back();
   for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
     const RequestQueue& queue = state.queues[bucket];
@@ -114,12 +119,13 @@ void Admission::add(DeviceId device, ModelId id) {
   }
 }
 
-Admission::Forecast Admission::forecast(const Request& request, size_t rows_before, double part, TimePoint now) {
+Admission::Forecast Admission::forecast(const Request& request, size_t rows_before, bool fills, TimePoint now) {
   const ModelState& state = board_.model(request.model);
   const DeviceId first(*state.holders.next(0));
   const Duration added = board_.grown_work(first, request.model, request.bucket, rows_before + 1) -
                          board_.grown_work(first, request.model, request.bucket, rows_before);
   plan(state, now);
+  const double part = !fills ? kOvercommit : is_uneven_ ? kPlannedPartOfUneven : kPlannedPart;
   free_at_.clear();
   uint32_t own = 0;
   for (uint32_t i = 0; i < devices_.size(); ++i) {

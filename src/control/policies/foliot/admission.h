@@ -59,7 +59,8 @@ class Admission {
     TimePoint answer = TimePoint::infinite_future();
     bool in_time = false;  // and what is due later can still be met
   };
-  Forecast forecast(const Request& request, size_t rows_before, double part, TimePoint now);
+  // `fills`: batches of the request's model are full whichever of its requests are refused.
+  Forecast forecast(const Request& request, size_t rows_before, bool fills, TimePoint now);
   // A device that does not hold the request's model has so little to do that a copy is loaded there, and would then
   // answer in time behind all that waits there.
   bool could_load(const Request& request, TimePoint now) const;
@@ -74,6 +75,7 @@ class Admission {
   std::vector<PlannedBatch> batches_;  // by deadline
   std::vector<DeviceId> holders_;      // scratch of plan()
   std::vector<TimePoint> free_at_;     // of devices_
+  bool is_uneven_ = false;             // some are held by others of the devices, or by further ones
   uint64_t changes_ = 0;               // when that was
   TimePoint planned_at_;
 };
