@@ -15,6 +15,7 @@
 #include "foundation/base/folder_listing.h"
 #include "foundation/config/code_file.h"
 #include "foundation/config/repository_path.h"
+#include "foundation/core/version_table.h"
 #include "models/repository/foreign_files.h"
 #include "models/repository/step_folder.h"
 
@@ -201,6 +202,19 @@ ModelFolder whole_folder(const fs::path& repository, const ModelConfig& defaults
           .status = {}};
 }
 
+// Folders of further models, which are not read where settings make the repository one model.
+std::vector<std::string> hidden_models(const fs::path& repository) {
+  std::vector<std::string> names;
+  const auto entries = list_folder(repository);
+  for (const fs::path& entry : entries.ok() ? *entries : std::vector<fs::path>()) {
+    const std::string name = entry.filename().string();
+    if (name.starts_with('.') || parse_version(name) || !fs::is_directory(entry)) continue;
+    const auto model = find_lone_model(entry);
+    if (model.ok() && *model) names.push_back(name);
+  }
+  return names;
+}
+
 // The one model that a repository is. A file may be a link to anywhere: the command line names it.
 ModelFolder read_lone_model(const fs::path& repository, const fs::path& file, ModelConfig defaults) {
   std::error_code error;
@@ -328,6 +342,12 @@ Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, con
   FOLIOT_ASSIGN_OR_RETURN(const std::optional<fs::path> lone, find_lone_model(repository));
   if (lone && has_settings(repository)) {
     models = read_models(repository, defaults, whole_folder(repository, defaults));
+    if (const auto hidden = hidden_models(repository); !hidden.empty() && !models.empty()) {
+      models.front().foreign.notes.push_back(
+          fmt::format("its settings make the folder one model, so models in {} are not read: remove the settings, or "
+                      "move the folders elsewhere",
+                      fmt::join(hidden, ", ")));
+    }
   } else if (lone) {
     models.push_back(read_lone_model(repository, *lone, defaults));
   }

@@ -13,7 +13,9 @@
 namespace foliot {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ModelFolderTest : public ::testing::Test {
  protected:
@@ -482,13 +484,16 @@ TEST_F(ModelFolderTest, AFolderWithSettingsOfAnotherServerIsTheModelThatTheyDesc
   file("dense/1/model.onnx");
   file("dense/2/model.onnx");
   file("wrong/model-settings.json", "no JSON");
+  file("svm/other/model.onnx");
   const auto svm = scan_repository(root_ / "svm", ModelConfig()).value();
   ASSERT_EQ(svm.size(), 1u);
   EXPECT_TRUE(svm[0].status.ok()) << svm[0].status.message();
   EXPECT_EQ(svm[0].name + " " + svm[0].version, "mnist 4");
   EXPECT_EQ(svm[0].model, root_ / "svm/mnist-svm.joblib");
+  EXPECT_THAT(svm[0].foreign.notes, Contains(HasSubstr("models in other are not read")));
   const auto dense = scan_repository(root_ / "dense/", ModelConfig()).value();
   ASSERT_EQ(dense.size(), 2u);
+  EXPECT_THAT(dense[0].foreign.notes, Not(Contains(HasSubstr("are not read")))) << "versions are no further models";
   for (const ModelFolder& model : dense) EXPECT_EQ(client_name(model.name), "dense") << model.status.message();
   const auto wrong = scan_repository(root_ / "wrong", ModelConfig()).value();
   ASSERT_EQ(wrong.size(), 1u);
