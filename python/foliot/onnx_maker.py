@@ -21,7 +21,7 @@ from foliot import loading
 from foliot.description import ModelError
 
 # Changes with every change of what is made.
-MAKER = 6
+MAKER = 7
 PACKAGES = ("numpy", "onnx", "skl2onnx", "onnxmltools", "scikit-learn", "xgboost", "xgboost-cpu", "lightgbm", "catboost", "scipy",
             "skops", "joblib", "pandas", "PyYAML")
 

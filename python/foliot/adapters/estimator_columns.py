@@ -8,6 +8,7 @@ VECTORIZERS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
 # Each column of their output is made of the one at its place.
 KEEP_COLUMNS = ("SimpleImputer", "KNNImputer", "IterativeImputer", "StandardScaler", "MinMaxScaler", "RobustScaler",
                 "MaxAbsScaler")
+FLOAT32_MAX = 3.4028234663852886e38
 SHOWN, VALUE_SHOWN = 6, 40  # of categories, and of the characters of each, in errors
 WRAPPED = ("best_estimator_", "regressor_", "estimator_", "estimator")
 
@@ -127,8 +128,8 @@ def note(column, values):
 
 
 def with_unknown(error, columns):
-    """The exception of a row, behind which stand the values that an encoder does not know, with their columns. `columns`: {what it
-    is called: (its Column, its values)}."""
+    """The exception of a row, behind which stand the values that an encoder does not know, or a float32 cannot hold, with their
+    columns. `columns`: {what it is called: (its Column, its values)}."""
     found = []
     for name, (column, values) in columns.items():
         known = None if column.known is None else [plain(each) for each in column.known]
@@ -136,6 +137,9 @@ def with_unknown(error, columns):
         if unknown:
             shown = ", ".join(shortened(each) for each in known[:SHOWN])
             found.append(f"{name} has {shortened(unknown[0])}, which is none of {shown}{', ...' if len(known) > SHOWN else ''}")
+        beyond = [each for each in map(plain, values) if isinstance(each, float) and abs(each) > FLOAT32_MAX]
+        if beyond and "float32" in str(error):
+            found.append(f"{name} has {beyond[0]!r}, which is beyond {FLOAT32_MAX:.6g}")
     return ValueError(f"{error}; {'; '.join(found)}") if found else error
 
 

@@ -114,7 +114,7 @@ def register_flavour(content):
     if reading is None:
         return
     inputs, table = mlflow_signature.inputs_of(content, features_of(reading.source), common.Names.input)
-    columns = (estimator_columns.columns_of(reading.source) or []) if hasattr(reading.source, "get_params") else []
+    columns = columns_of(inputs, reading.source)
 
     def predict(batch):
         made = table(batch)
@@ -124,22 +124,29 @@ def register_flavour(content):
             return outputs_of(reading.run(made))
         except Exception as error:
             raise estimator_columns.with_unknown(error, {
-                f"input '{column.name}'": (column, batch[column.name][:, 0]) for column in columns if column.name in batch}) from error
+                f"input '{name}'": (column, batch[name][:, 0]) for name, column in columns.items() if name in batch}) from error
 
     common.register(predict, inputs, None, f"the flavour {flavour} of {FILE}",
-                    examples=examples_of(inputs, reading.source), source=reading.source, method=reading.method)
+                    examples=examples_of(inputs, columns), source=reading.source, method=reading.method)
 
 
-def examples_of(inputs, model):
-    """{input: elements of a row}: the first row of the example that MLflow keeps with a model, else values that an estimator of
-    scikit-learn knows."""
+def columns_of(inputs, model):
+    """{input: its Column} of an estimator of scikit-learn. One that was fitted on an array has no names: its columns are the inputs
+    in their order."""
+    columns = (estimator_columns.columns_of(model) or []) if hasattr(model, "get_params") else []
+    in_order = len(columns) == len(inputs) and not any(column.name for column in columns)
+    return dict(zip(inputs, columns)) if in_order else {column.name: column for column in columns}
+
+
+def examples_of(inputs, columns):
+    """{input: elements of a row}: the first row of the example that MLflow keeps with a model, else values that the columns of the
+    estimator know."""
     row = {}
     try:
         split = json.loads(pathlib.Path(EXAMPLE).read_text(encoding="utf-8"))["dataframe_split"]
         row = dict(zip(split["columns"], split["data"][0]))
     except (OSError, ValueError, LookupError, TypeError):
-        if hasattr(model, "get_params"):
-            row = {column.name: column.example for column in estimator_columns.columns_of(model) or ()}
+        row = {name: column.example for name, column in columns.items()}
     found = {}
     for name, (datatype, shape, *_) in inputs.items():
         is_known = isinstance(row.get(name), str) if datatype == STRINGS else isinstance(row.get(name), int | float)
