@@ -22,6 +22,7 @@ struct Batch {
   uint32_t first = 0;
   uint32_t rows = 0;
   bool in_parts = false;     // it is to be run so (batch_parts.h)
+  bool is_trial = false;     // of a width (width_trials.h)
   uint32_t lanes_max = ~0u;  // of those that it was chosen for: the others are left to requests of other models
   RequestQueue::Place head;  // of best effort: of the first of them
 };

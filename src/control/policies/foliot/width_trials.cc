@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 namespace foliot::foliot_policy {
 namespace {
 
 // That threads meet takes up to some 50 us of an EXEC: of longer ones too little to matter.
 constexpr Duration kShort = Duration::milliseconds(1);
-// On fewer lanes a short one takes no longer than this, as is expected.
-constexpr Duration kTriedMax = Duration::milliseconds(2);
 // Of so many EXECs one is a trial, however often the width was tried.
 constexpr uint32_t kTriedEvery = 512;
 // So many times as long as all its work takes on fewer lanes no EXEC takes there.
@@ -40,6 +37,7 @@ LaneInterval WidthTrials::lanes_for(DeviceId device, Batch& batch, LaneInterval 
     const std::optional<TimePoint> latest = fits ? latest_start(batch, shape, start) : std::nullopt;
     if (!latest) continue;
     batch.latest = std::min(batch.latest, *latest);
+    batch.is_trial = true;
     return tried;
   }
   return lanes;
@@ -48,7 +46,14 @@ LaneInterval WidthTrials::lanes_for(DeviceId device, Batch& batch, LaneInterval 
 void WidthTrials::sent(DeviceId device, const Batch& batch, LaneInterval lanes) {
   if (device.value() >= counts_.size()) counts_.resize(device.value() + 1);
   const uint32_t count = board_.cluster().device(device).lane_count();
-  ++counts_[device.value()][key(batch.model, batch.bucket)][width_index(lanes.count, count)];
+  Counts& counts = counts_[device.value()][key(batch.model, batch.bucket)];
+  Width& width = counts.widths[width_index(lanes.count, count)];
+  ++counts.all;
+  if (batch.is_trial) {
+    ++width.trials;
+  } else {
+    width = {.chosen_at = counts.all, .trials = 0};
+  }
 }
 
 void WidthTrials::forget(ModelId model, size_t buckets) {
@@ -59,8 +64,9 @@ void WidthTrials::forget(ModelId model, size_t buckets) {
 }
 
 bool WidthTrials::is_due(const Counts& counts, uint32_t width_index) {
-  const uint32_t all = std::accumulate(counts.begin(), counts.end(), 0u);
-  return counts[width_index] < static_cast<uint32_t>(std::bit_width(all / 2)) + all / kTriedEvery;
+  const Width& width = counts.widths[width_index];
+  const uint32_t since = counts.all - width.chosen_at;
+  return width.trials < static_cast<uint32_t>(std::bit_width(since / 2)) + since / kTriedEvery;
 }
 
 bool WidthTrials::is_worth_it(const ExecShape& tried, const ExecShape& chosen, bool divides) const {
@@ -70,7 +76,7 @@ bool WidthTrials::is_worth_it(const ExecShape& tried, const ExecShape& chosen, b
   const Duration before = durations.exec(chosen);
   if (!divides && exec > before + kLongerMax) return false;
   const double fewer = static_cast<double>(width_at(chosen.width_index, count)) / width_at(tried.width_index, count);
-  return (before <= kShort && exec <= kTriedMax) || exec > before.scaled(kImplausible * std::max(1.0, fewer));
+  return before <= kShort || exec > before.scaled(kImplausible * std::max(1.0, fewer));
 }
 
 std::optional<TimePoint> WidthTrials::latest_start(const Batch& batch, const ExecShape& tried, TimePoint start) const {

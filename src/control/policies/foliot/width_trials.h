@@ -4,11 +4,11 @@
 // measured once, when its code and memory were cold, is not chosen again. Threads that begin an EXEC together have to
 // meet: of an EXEC of 10 us that takes most of the time, and one lane would be several times as fast.
 //
-// So each width is tried by the binary logarithm of how often the model's EXECs were sent to the device, and by one in
-// 512 of them: of 32 EXECs five times, of 10,000 thirty times. A trial has to cost little:
+// So each width is tried by the binary logarithm of how often the model's EXECs were sent to the device since it was
+// last chosen, and by one in 512 of them: of 32 EXECs five times, of 10,000 thirty times. What took long by accident,
+// some EXECs in a row, is so found out as soon as what was never run. A trial has to cost little:
 //  - The EXEC is short, so that the meeting of threads may be a part of it, or what is expected cannot be: that it
-//  takes
-//    longer than with all its work on fewer lanes.
+//    takes longer than with all its work on fewer lanes.
 //  - Half of the time that its requests have is left if it takes as long as is expected.
 //  - More lanes than it was chosen for are free, and nothing else waits.
 //
@@ -33,7 +33,7 @@ class WidthTrials {
   explicit WidthTrials(const Board& board) : board_(board) {}
 
   // Returns the lanes on which to run the batch, which was chosen for `lanes`, free at `start`: others if a width is to
-  // be tried. Then the batch has to start in time for these. `divides`: EXECs share the device's lanes
+  // be tried. Then the batch is a trial, and has to start in time for these. `divides`: EXECs share the device's lanes
   // (lane_division.h).
   LaneInterval lanes_for(DeviceId device, Batch& batch, LaneInterval lanes, TimePoint now, TimePoint start,
                          bool divides) const;
@@ -43,10 +43,17 @@ class WidthTrials {
   void forget(ModelId model, size_t buckets);
 
  private:
-  using Counts = std::array<uint32_t, ExecDemand::kWidthsMax>;  // of EXECs, by width_index
+  struct Width {
+    uint32_t chosen_at = 0;  // so many EXECs were sent before
+    uint32_t trials = 0;     // since then
+  };
+  struct Counts {
+    uint32_t all = 0;
+    std::array<Width, ExecDemand::kWidthsMax> widths{};  // by width_index
+  };
 
   static uint64_t key(ModelId model, BucketId bucket) { return (uint64_t{model.value()} << 16) | bucket.value(); }
-  // Returns whether too few of all EXECs were sent to this width.
+  // Returns whether this width was tried too rarely since it was last chosen.
   static bool is_due(const Counts& counts, uint32_t width_index);
   // Returns whether it could turn out better than the width that was chosen, and costs little if it does not.
   bool is_worth_it(const ExecShape& tried, const ExecShape& chosen, bool divides) const;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "control/controller/rolling_duration_model.h"
@@ -53,6 +55,12 @@ class Emulated {
     stage_.finish(sent[0], now_ms_ + ms, Duration::from_milliseconds(ms));
     return sent[0].lanes.count;
   }
+  // How many lanes most of 20 further EXECs take.
+  uint32_t usual() {
+    std::map<uint32_t, int> times;
+    for (int i = 0; i < 20; ++i) ++times[ask().value_or(0)];
+    return std::ranges::max_element(times, {}, &std::pair<const uint32_t, int>::second)->first;
+  }
   double truth(uint32_t width) const { return truth_[width_index(width, lanes_)]; }
   double best() const { return *std::ranges::min_element(truth_); }
   int late() const { return late_; }
@@ -72,13 +80,16 @@ class Emulated {
   int late_ = 0;
 };
 
-// What waits alone takes the lanes on which it is over first; lanes that take less than a twentieth off are left.
+// What waits alone takes the lanes on which it is over first; lanes that take less than a twentieth off are left. What
+// took long by accident, several times in a row, too, is tried again.
 TEST(WidthTrialsTest, TheWidthConvergesToTheBest) {
   Random random(fresh_seed());
   for (int turn = 0; turn < 60; ++turn) {
     Emulated device(uint32_t{1} << (1 + random.below(4)), random);
-    device.set_cold_share(0.002);
+    device.set_cold_share(0.01);
     device.set_truth(0.005 * std::pow(60, random.uniform()), random.uniform(), 0.2 * random.uniform());
+    for (int i = 0; i < 1000; ++i) device.ask();
+    device.set_cold_share(0);
     for (int i = 0; i < 1000; ++i) device.ask();
     int best = 0;
     for (int i = 0; i < 200; ++i) {
@@ -96,10 +107,10 @@ TEST(WidthTrialsTest, AChangeIsFound) {
   Emulated device(4, random);
   device.set_truth(0.3, 1, 0.5);
   for (int i = 0; i < 500; ++i) device.ask();
-  EXPECT_EQ(device.ask(), 1u);
+  EXPECT_EQ(device.usual(), 1u);
   device.set_truth(0.3, 1, 0);
   for (int i = 0; i < 20'000; ++i) device.ask();
-  EXPECT_GT(device.ask(), 1u);
+  EXPECT_GT(device.usual(), 1u);
 }
 
 // Of 20 ms; what is cold takes up to 30 more.
@@ -112,18 +123,25 @@ TEST(WidthTrialsTest, WhatIsColdMakesFewLateAndNoneIsRefusedForIt) {
   for (int i = 0; i < 500; ++i) refused += device.ask() ? 0 : 1;
   EXPECT_EQ(refused, 0);
   EXPECT_LE(device.late(), 2);
-  EXPECT_EQ(device.ask(), 1u);
+  EXPECT_EQ(device.usual(), 1u);
 }
 
+// On one lane an EXEC would be over in time, with less than half of the time left.
 TEST(WidthTrialsTest, NoWidthIsTriedWhereLittleTimeWouldBeLeft) {
   Random random(fresh_seed());
   Emulated device(2, random);
-  device.set_time(1.02);
-  device.set_truth(0.6, 0.5, 0);
+  device.set_truth(0.3, 0.5, 0);
+  device.ask();
+  device.ask();
+  device.set_time(0.8);
+  int answered = 0;
   for (int i = 0; i < 100; ++i) {
     const std::optional<uint32_t> width = device.ask();
-    EXPECT_EQ(width.value_or(2), 2u) << i;
+    if (!width) continue;
+    ++answered;
+    EXPECT_EQ(*width, 2u) << i;
   }
+  EXPECT_GE(answered, 95);
 }
 
 }  // namespace
