@@ -25,6 +25,8 @@ def limits_of(pid, name):
 def test_limits_are_the_most_that_is_allowed(serve, small_models):
     pid = serve(small_models, page_cache="16MiB", prefix=("prlimit", "--nofile=100:5000")).process.pid
     assert limits_of(pid, "Max open files") == ("5000", "5000")
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    assert int(re.search(r"FDSize:\s*(\d+)", status)[1]) >= 5000, "no thread waits for the kernel to make room for a connection"
     soft, hard = limits_of(pid, "Max locked memory")
     assert soft == hard
 

@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", foliot::version_text());
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  foliot::raise_open_files_limit();
+  foliot::reserve_open_files(foliot::raise_open_files_limit());
   foliot::raise_locked_memory_limit();
   int exit_code = 0;
   using Add = void (*)(CLI::App&, int&);
